@@ -73,19 +73,20 @@ def said(operand: str, kind: str, **facts: Any) -> Records:
     return ((operand, kind, facts),)
 
 
-def _has(match: Sequence[Any], records: Records) -> bool:
+def _has(match: Any, records: Records) -> bool:
     """Return whether one of the explanations of a match has all the records."""
 
     def in_cause(cause: Any, operand: str, kind: str, facts: dict[str, Any]) -> bool:
         wanted = {"kind": kind} | facts
         return any(
             wanted == {name: found.get(name) for name in wanted}
-            for mistake in cause["mistakes"]
-            if "".join(mistake["operands"]) == operand
+            for mistake in cause.get("mistakes", [cause])  # of a loop every cause is a single one
+            if "".join(mistake["operands"]).lower() == operand
             for found in mistake["records"]
         )
 
-    return any(all(in_cause(cause, *record) for record in records) for cause in match)
+    causes = match if isinstance(match, list) else [match]
+    return any(all(in_cause(cause, *record) for record in records) for cause in causes)
 
 
 def answered(case: Case, seed: int = 1) -> Answer:

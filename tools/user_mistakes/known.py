@@ -70,7 +70,7 @@ words(
     "e: fields of eight bits, not four",
     SPARSE_S8,
     "e",
-    r"metadata.*(shift|nibble|field)",
+    said("e", "spread", field="index", width=2),
     "metadata",
     lambda e: (
         (e & np.uint32(0xF))

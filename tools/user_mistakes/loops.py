@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from tools.judging import Brought, Case
+from tools.judging import Brought, Case, Records, said
 
 from .case import F16, SPARSE, Arrays, numbers
 
@@ -18,7 +18,7 @@ Step = tuple[Any, Any]  # A (m, k of one instruction) and B of one step
 
 def loop(
     name: str,
-    names: str,
+    names: str | Records,
     hints: str = "",
     *,
     m: int = 16,
@@ -39,7 +39,7 @@ def loop(
             given: Arrays = {"A": A, "B": B, "C": C}
             return Brought(form=form, arrays=given | {"D": made(instruction, A, B, C, rng)})
 
-        listed.append(Case(name=name, make=make, names=names, hints=hints or names))
+        listed.append(Case(name=name, make=make, names=names, hints=hints or str(names)))
         return made
 
     return register
@@ -72,7 +72,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 @loop(
     "b0 and b1 exchanged in every step",
-    r"(every|all) steps?.*B: (registers|k halves)|B: (registers|k halves).*(every|all) steps?",
+    said("b", "xor", field="register", by=1),
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(a, np.roll(b, 8, axis=0)) for a, b in cut(form, A, B)], C)
@@ -204,7 +204,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 @loop(
     "a1 and a2 exchanged, 128 x 128 x 64",
-    r"(every|all) steps?.*A: registers|A: registers.*(every|all) steps?",
+    said("a", "swapped", field="register", first=1, second=2),
     "A",
     m=128,
     n=128,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from tools.judging import Case
+from tools.judging import Case, Records, said
 
 from .case import WGMMA, WGMMA_E4M3, WGMMA_S8, WGMMA_SPARSE, WGMMA_TF32, WGMMA_WIDE
 from .loops import chained, cut, loop
@@ -22,7 +22,9 @@ WIDTHS = {"128B": 128, "64B": 64, "32B": 32, "none": 16}
 CHUNKS = {"128B": 7, "64B": 3, "32B": 1, "none": 0}  # what the row's number is masked with
 
 
-def product(name: str, names: str, hints: str = "", form: Any = WGMMA, **shape: int) -> Callable[[Any], Any]:
+def product(
+    name: str, names: str | Records, hints: str = "", form: Any = WGMMA, **shape: int
+) -> Callable[[Any], Any]:
     """Register a mistake of a loop of wgmma: 64 x 64 and eight steps unless ``shape`` states others."""
     shape = {"m": 64, "n": 64, "steps": 8} | shape
     return loop(name, names, hints, form=form, listed=LIST, **shape)
@@ -91,7 +93,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_a(form, A, B, C, load)
 
 
-@product("A stored without swizzle", r"A.*(not swizzled|stored without swizzle)", "A")
+@product("A stored without swizzle", said("a", "swizzled", width=3), "A")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     def load(memory: Any, step: int) -> Any:
         plain = loaded(memory, 64, 0, ROW, A.dtype, swizzle="128B")
@@ -124,13 +126,13 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_b(form, A, B, C, load)
 
 
-@product("B is MN-major in memory, the transpose bit is missing", r"B.*transposed|B.*MN-major", "B")
+@product("B is MN-major in memory, the transpose bit is missing", r"B: transposed.*MN-major", "B")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     pairs = [(a, np.ascontiguousarray(b.T).reshape(b.shape)) for a, b in cut(form, A, B)]
     return chained(form, pairs, C)
 
 
-@product("imm-scale-b is -1", r"products.*(negated|-1)|D - C is -1", "products|times")
+@product("imm-scale-b is -1", said("", "steps", weights=[-1.0] * 8, c=1.0))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(a, -b) for a, b in cut(form, A, B)], C)
 
@@ -143,7 +145,11 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, np.roll(A, -1, axis=0), B), C)
 
 
-@product("the last eight rows of B's tile are zero", r"B: rows 56-63 .*zero", "column")
+@product(
+    "the last eight rows of B's tile are zero",
+    (*said("b", "zero"), *said("b", "where", field="column block of 8", value=7)),
+    "column",
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     B = B.copy()
     B[:, 56:] = 0
@@ -157,15 +163,13 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C)
 
 
-@product("8 x 8 blocks of A are transposed", r"A: 8 x 8 blocks", "A")
+@product("8 x 8 blocks of A are transposed", said("a", "transposed", width=3), "A")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     blocks = A.reshape(8, 8, -1, 8).transpose(0, 3, 2, 1).reshape(A.shape)
     return chained(form, cut(form, blocks, B), C)
 
 
-@product(
-    "a0 and a1 exchanged, A in registers", r"(every|all) steps.*A: (registers 0 and 1|rows g and g)", "A"
-)
+@product("a0 and a1 exchanged, A in registers", said("a", "xor", field="row", by=8), "A")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     rows = np.arange(64).reshape(4, 2, 8)[:, ::-1].reshape(-1)  # rows g and g + 8
     return chained(form, cut(form, A[rows], B), C)
@@ -192,7 +196,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 @product(
     "both warpgroups read the first A",
-    r"every tile reads A of the (first|other)",
+    said("a", "sources", tiles=[0, 0]),
     "A|rows",
     form=WGMMA_WIDE,
     m=128,

@@ -23,10 +23,23 @@ SAMPLE = (
     *warpgroups.LIST[18:30:3],
     *scaled.LIST[2:12:3],
 )
+AMBIGUOUS = (  # other causes come near, or give the same sums
+    "every step reads B of the next",
+    "b0 and b1 exchanged in every step",
+    "imm-scale-b is -1",
+    "both warpgroups read the first A",
+    "B of the stage before",
+    "the byte id of B runs backwards",
+    "scales of A of the other tile of 32 rows",
+    "scales of A of lanes 16-31 are zero",
+    "e: fields of eight bits, not four",
+)
 ALL = [*instruction.LIST, *known.LIST, *loops.LIST, *warpgroups.LIST, *scaled.LIST, *printouts.LIST]
 
 
-@pytest.mark.parametrize("mistake", SAMPLE, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "mistake", [*SAMPLE, *(one for one in ALL if one.name in AMBIGUOUS)], ids=lambda one: one.name
+)
 def test_a_sample_is_named(mistake: Case) -> None:
     found, _, text = answered(mistake)
     assert found == "named", text

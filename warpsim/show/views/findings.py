@@ -148,6 +148,8 @@ def product_document(found: LoopDiagnosis) -> Document:
                 "fraction": item.fraction,
                 "closeness": item.closeness,
                 "also": list(item.also),
+                "operands": [item.facts["operand"]] if "operand" in item.facts else [],
+                "records": list(_records(item)),
             }
             for item in listed
         ]
@@ -167,6 +169,13 @@ def product_document(found: LoopDiagnosis) -> Document:
         "matches": causes(found.matches),
         "closest": causes(found.near),
     }
+
+
+def _records(cause: LoopCause) -> Iterator[Document]:
+    """Yield the kind of a map, or of a cause, with its facts, and the places where it holds; no arrays."""
+    facts = {name: fact for name, fact in cause.facts.items() if isinstance(fact, int | float | str | tuple)}
+    yield facts | {"kind": facts.pop("map", cause.kind)}
+    yield from ({"kind": "where"} | dict(each) for each in cause.facts.get("where", ()))
 
 
 def _match_lines(match: Match, how: str = "matches bit for bit") -> Iterator[str]:

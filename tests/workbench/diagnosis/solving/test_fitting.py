@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warpsim
 from tools.fit_mistakes.dumps import DUMPS, Dump
 from tools.fit_mistakes.judged import brought, outcome
 from warpsim.workbench.diagnosis.solving.fitting import NOWHERE, fit
+from warpsim.workbench.diagnosis.solving.held_values import whole_views
 from warpsim.workbench.diagnosis.solving.lines import NOTHING
+from warpsim.workbench.diagnosis.solving.views import ACCUMULATORS
 
 BY_NAME = {row.name: row for row in DUMPS}
 
@@ -20,6 +23,18 @@ def test_unseen_dumps_are_explained_by_their_places(row: Dump) -> None:
     held, values, element = brought(row)
     found = outcome(row, held, fit(held, values), values, element)
     assert found == row.expect
+
+
+def test_the_best_map_is_left_out_where_it_is_not_asked_for() -> None:
+    held, values, _ = brought(BY_NAME["eight places elsewhere"])
+    assert not fit(held, values, located=False).fits
+
+
+def test_accumulators_of_a_whole_a_are_counted_line_by_line() -> None:
+    """As its matrix is: else the order of a step is no renumbering of the matrix."""
+    form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3", target="sm_90a")
+    (view,) = (each for each in whole_views(form, "a", (64, 128)) if each.name == ACCUMULATORS)
+    assert np.array_equal(view.order // 128, np.arange(64 * 128) // 128)
 
 
 def test_places_that_leave_a_map_have_their_sources() -> None:

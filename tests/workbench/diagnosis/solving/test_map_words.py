@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import warpsim
 from warpsim.workbench.diagnosis.solving.atoms import atoms
 from warpsim.workbench.diagnosis.solving.map_words import map_words, value_words
-from warpsim.workbench.diagnosis.solving.place_words import Speaker
+from warpsim.workbench.diagnosis.solving.place_words import Speaker, places
+from warpsim.workbench.diagnosis.solving.solving import Places
 from warpsim.workbench.diagnosis.solving.value_functions import (
     index_functions,
     scale_functions,
     value_functions,
 )
-from warpsim.workbench.diagnosis.solving.views import views_of
+from warpsim.workbench.diagnosis.solving.views import view, views_of
 
 FORM = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
 SENTENCES = {  # of A of m16n8k16: kind and facts, and what is said
@@ -39,6 +41,17 @@ def test_a_kind_of_atom_has_words(kind: str) -> None:
     wanted = {"field": field, "size": size, **facts}
     made = known.named(kind, **wanted)
     assert map_words(kind, made.facts, Speaker("a", 16), views_of(FORM, "a")[0]) == text
+
+
+@pytest.mark.parametrize(
+    ("tiled", "text"), [(False, "columns 56-63 are"), (True, "columns 8-15 of each tile are")]
+)
+def test_a_block_of_lines_is_said_as_the_lines_in_it(tiled: bool, text: str) -> None:
+    place = np.arange(64 * 4)
+    tiles = [("k step", place // 64)] * tiled
+    blocks = view("blocks", [*tiles, ("column block of 8", place // 8 % 8)])
+    facts = {"field": "column block of 8", "size": 8, "value": 1 if tiled else 7}
+    assert places((Places(blocks, facts, place == 0),), Speaker("b", 16)) == text
 
 
 def test_each_kind_of_atom_and_value_has_words() -> None:

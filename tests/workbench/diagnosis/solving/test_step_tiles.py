@@ -201,6 +201,8 @@ def test_weights_have_sentences(weights_: Any, of_c: float, text: str) -> None:
             "every step reads B of the first step of its stage of 4 steps (not advanced)",
         ),
         ((0, 1, 2, 3, 0, 1, 2, 3), "every stage of 4 steps reads B of the first stage"),
+        ((3, 2, 1, 0, 7, 6, 5, 4), "every step reads B of its stage of 4 steps in reverse"),
+        ((0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7), "steps 4 to 11 read B of 4 steps before"),
     ],
 )
 def test_orders_have_sentences(order: Any, text: str) -> None:

@@ -23,6 +23,7 @@ _OTHERS = 13  # of these, that may hold in the rest of the places
 _MOST = 16  # explanations of the same cost
 _CHUNK = 1 << 24  # sources that are looked up at once
 _BITS = 10.0  # of surprise beyond the number of maps
+_HALF = 0.5
 _LEAST = 0.2  # share of the places that a located map holds
 NOWHERE = -2  # the source of a value that no source has
 _FEWEST = 2  # places of a predicate
@@ -141,13 +142,13 @@ class Answer:
     tried: int
 
 
-def fit(held: Held, values: Numbers, bound: Numbers | float = 0.0) -> Answer:
+def fit(held: Held, values: Numbers, bound: Numbers | float = 0.0, *, located: bool = True) -> Answer:
     """Return what ``values (n,)`` of the known places are, each within ``bound``; NaN equals NaN.
 
     The simplest maps that hold everywhere, else two maps split by a predicate, else fields whose values come
-    from anywhere, else the best map with the places that leave it.
+    from anywhere, else, where ``located``, the best map with the places that leave it.
     """
-    return _Fitting(held, values, bound).answer()
+    return _Fitting(held, values, bound).answer(located)
 
 
 class _Fitting:
@@ -163,27 +164,30 @@ class _Fitting:
             [each.cost + held.atoms.cost for each in held.sources] + [np.array([Zero.cost])]
         )
 
-    def answer(self) -> Answer:
+    def answer(self, located: bool) -> Answer:
         """Return the explanations."""
         scores = self._scores(np.arange(len(self.places)))
         tried = len(scores)
         whole = self._whole(np.flatnonzero(scores == 1.0))
         if whole:
             return Answer(tuple(whole), tried)
-        chosen = self._likely(scores)
-        hits = np.stack([self._near(self._table(int(at))) for at in chosen])
-        tried += len(chosen) * min(len(chosen), _OTHERS) * len(self.held.predicates)
-        for found in (self._split(chosen, hits), list(self._units()), self._best(chosen, hits)):
-            if found:
-                return Answer(tuple(found), tried)
-        return Answer((), tried)
+        splits = float(scores.max()) >= _HALF  # one of two maps that hold all probes holds a half of them
+        chosen, hits = self._likely(scores, splits), np.zeros((0, 0), np.bool_)
+        if splits or located:
+            hits = np.stack([self._near(self._table(int(at))) for at in chosen])
+        if splits:
+            tried += len(chosen) * min(len(chosen), _OTHERS) * len(self.held.predicates)
+        found = self._split(chosen, hits) if splits else []
+        found = found or list(self._units())
+        found = found or (self._best(chosen, hits) if located else [])
+        return Answer(tuple(found), tried)
 
     # --- candidates: a block times the atoms, and zero last ---
 
-    def _likely(self, scores: Numbers) -> Index:
-        """Return the maps that may hold a part: unchanged, zero, the best, and the best of the rest."""
+    def _likely(self, scores: Numbers, splits: bool) -> Index:
+        """Return the maps that may hold a part: unchanged, zero, the best, to split also of the rest."""
         order = np.lexsort((self.cost, -scores))[:_FIRST]
-        left = np.flatnonzero(~self._near(self._table(int(order[0]))))
+        left = np.flatnonzero(~self._near(self._table(int(order[0])))) if splits else order[:0]
         others = np.lexsort((self.cost, -self._scores(left)))[:_OTHERS] if len(left) else order[:0]
         chosen = [0, len(scores) - 1, int(order[0]), *others.tolist(), *order.tolist()]
         return np.array(list(dict.fromkeys(chosen)), np.intp)

@@ -16,7 +16,7 @@ import numpy as np
 from ....isa.instruction import Instruction
 from .atoms import Atoms, Predicates, atoms, predicates
 from .lines import Numbers
-from .views import Index, View, matrix_views, view, views_of
+from .views import ACCUMULATORS, Index, View, matrix_views, view, views_of
 
 _BLOCKS = 64  # tiles that are sources of their own
 _ELEMENTS = 1 << 21  # of all blocks
@@ -84,7 +84,8 @@ def whole_views(instruction: Instruction, operand: str, shape: tuple[int, int]) 
     for each in views_of(instruction, operand):
         if each.name != "matrix" and len(each.coordinates) == rows * columns:
             fields = [(own.name, each.coordinates[inside, at]) for at, own in enumerate(each.fields)]
-            found.append(view(each.name, [*tiles, *fields]))
+            before = 1 if each.name == ACCUMULATORS and operand == "a" else 0  # its lines, as in the matrix
+            found.append(view(each.name, [tiles[0], *fields[:before], tiles[1], *fields[before:]]))
     bits = instruction.storage(operand).bits
     return (*found, *matrix_views(shape, bits, along_rows=operand == "b"))
 

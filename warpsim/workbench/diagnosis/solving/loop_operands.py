@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from ....base.errors import OperandError
-from ....isa.codes import codes_of, matrix_of
+from ....isa.codes import codes_of, matrix_of, values_of
 from ....isa.formats import Format
 from ....isa.instruction import Instruction
 from ....isa.products import Codes
 from ....sums.execution.pipeline import rule_for
 from ....sums.products.gemm import gemm
+from ..dumps.wrong_elements import ranges
 from .atoms import Flags
 from .fitting import Fit, Piece, Where, Zero, fit
 from .held_values import Block, Values, whole_views
@@ -61,20 +62,20 @@ class Whole:
 
     def _spoken(self, piece: Piece) -> Piece:
         """Return a piece with the atom of its table that is said first."""
-        return replace(piece, atom=spoken(piece.atom, self.held.atoms)[0])
+        return replace(piece, atom=spoken(piece.atom, self.held.atoms, operand=self.name.lower())[0])
 
     def solution(self, found: Fit, run: Callable[[], Codes] | None) -> Solution:
         """Return a fit in words, with the function that computes D of it."""
         speaker = Speaker(self.name.lower(), self.element.bits)
-        if found.units:
-            text = unit_words(found.units, speaker)
-        else:
-            text = _text([self._spoken(piece) for piece in found.pieces], speaker)
-        first = self._spoken(found.pieces[0]) if found.pieces else None
+        pieces = [self._spoken(piece) for piece in found.pieces]
+        text = unit_words(found.units, speaker) if found.units else _text(pieces, speaker)
+        first = pieces[0] if pieces else None
         moved = first is None or first.atom.kind != "unchanged"
         facts: dict[str, Any] = {"operand": self.name, "map": found.kind, "table": found.table}
         if first is not None:
+            facts["map"] = first.atom.kind if moved else first.source.kind
             facts |= {**first.source.facts, **first.atom.facts, "values": first.source.kind}
+            facts["where"] = [each.facts for each in first.within if each.inside]
         return Solution(
             text=f"{self.name}: {text}",
             advice=advice(first, first.atom, speaker) if first else _ADVICE[self.name],
@@ -185,7 +186,7 @@ class LoopOperands:
             yield whole.solution(found, run)
 
     def _fitted(self, whole: Whole, values: Numbers, bound: Any) -> list[Fit]:
-        answer = fit(whole.held, values.reshape(-1), bound)
+        answer = fit(whole.held, values.reshape(-1), bound, located=False)
         self.tried += answer.tried
         return [found for found in answer.fits if found.certain and not len(found.rest) and found.cost > 0]
 
@@ -207,7 +208,19 @@ class LoopOperands:
             fits = screen.fits()
             self.tried += screen.tried
         for found in fits:
-            yield whole.solution(found, lambda found=found: self._with(whole, found.table))  # type: ignore[misc]
+            made = whole.solution(found, lambda found=found: self._with(whole, found.table))  # type: ignore[misc]
+            yield replace(made, also=tuple(self._of_scales(whole, found.table)))
+
+    def _of_scales(self, whole: Whole, table: Index) -> Iterator[str]:
+        """Yield scales that are zero, where whole lines of an operand that are zero give the same."""
+        form, zero = self.loop.form, table == NOTHING
+        if form.scale is None or values_of(np.zeros(1, np.uint8), form.scale).any():  # ue8m0 has no zero
+            return
+        lines = zero.reshape(whole.shape) if whole.name == "A" else zero.reshape(whole.shape).T
+        left_out = lines.all(axis=1)
+        if (left_out == lines.any(axis=1)).all() and (zero | (table == np.arange(len(table)))).all():
+            name = "rows" if whole.name == "A" else "columns"
+            yield f"scales of {whole.name} of {name} {ranges(np.flatnonzero(left_out).tolist())} zero"
 
     def _of_both(self) -> Iterator[Solution]:
         """Yield A and B that are changed by the same function of their values, or taken for each other."""
@@ -400,22 +413,23 @@ class _Screen:
         numbers = np.flatnonzero(cost <= _PARTLY)
         numbers = numbers[(numbers < self.count) | (numbers % self.count == 0)]
         known = self.held.predicates
-        live: Flags | None = None
+        rows, columns = np.arange(len(numbers) + 1), np.arange(len(known))  # the last row: zero
+        live = np.ones((len(rows), len(columns)), np.bool_)
         for line, element in probes:
             where = self.problem.where[line]
             weights = self.problem.weights(line)[:, element]
-            block, at = np.divmod(numbers, self.count)
+            block, at = np.divmod(numbers[rows[rows < len(numbers)]], self.count)
             table = atoms.at(where, at)
             values = self.held.values[np.where(table < 0, NOTHING, table + block[:, None] * self.size)]
-            values = np.concatenate([values, np.zeros((1, len(where)))])
+            values = np.concatenate([values, np.zeros((len(rows) - len(values), len(where)))])
             own = self.held.values[where]
-            sums = ((values - own) * weights) @ known.masks[:, where].T + own @ weights
-            fits = np.abs(sums - self.problem.T[line, element]) <= self.problem.near[line, element]
-            live = fits if live is None else live & fits
+            sums = ((values - own) * weights) @ known.masks[np.ix_(columns, where)].T + own @ weights
+            live &= np.abs(sums - self.problem.T[line, element]) <= self.problem.near[line, element]
+            some = live.any(axis=1), live.any(axis=0)
+            rows, columns, live = rows[some[0]], columns[some[1]], live[np.ix_(*some)]
         self.tried += (len(numbers) + 1) * len(known)
-        if live is None:
-            return
         pairs = np.argwhere(live)
+        pairs = np.stack([rows[pairs[:, 0]], columns[pairs[:, 1]]], axis=1)
         total = np.append(cost[numbers], Zero.cost)[pairs[:, 0]] + known.cost[pairs[:, 1]]
         for at in np.argsort(total, kind="stable")[:_SURVIVORS].tolist():
             first, predicate = pairs[at].tolist()

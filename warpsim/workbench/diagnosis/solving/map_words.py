@@ -143,6 +143,8 @@ def _nested(facts: Facts, speaker: Speaker, view: View) -> str:
     if view.name == "matrix" and set(names) == {"row", "column"}:
         how = "rows read as columns" if names[0] == "column" else "columns read as rows"
         return f"transposed ({how})"
+    if view.name == "memory" and set(names) == {"row", "column"}:
+        return "transposed in each tile (K-major and MN-major confused: the transpose bit)"
     return f"{speaker.noun(names[0])} and {speaker.noun(names[1])} nested in the other order"
 
 

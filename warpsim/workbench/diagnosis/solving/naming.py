@@ -70,8 +70,11 @@ def speaker_of(explanation: Explanation) -> Speaker:
     return Speaker(name, form.storage(name).bits if name in "abcd" else bits)
 
 
-def spoken(own: Atom, atoms: Atoms, given: str = "registers") -> list[Atom]:
-    """Return the atoms of the same table and about the same cost, the view of the user's input first."""
+def spoken(own: Atom, atoms: Atoms, given: str = "registers", operand: str = "") -> list[Atom]:
+    """Return the atoms of the same table and about the same cost, the view of the user's input first.
+
+    Rows of ``operand`` b are k, of which only halves are known by name.
+    """
     if own.kind == "unchanged":
         return [own]
     same = [atom for atom in atoms.alike(own.table) if atom.cost <= own.cost + 1]
@@ -82,7 +85,7 @@ def spoken(own: Atom, atoms: Atoms, given: str = "registers") -> list[Atom]:
         kind = kinds.index(atom.kind) if atom.kind in kinds else len(_PLAIN_KINDS) + 1
         if atom.facts.get("size") == 2 and atom.kind in ("swapped", "rotated", "ordered"):
             kind = kinds.index("xor")  # of two values all of these are the same
-        return not _is_known(atom), kind, atom.cost, views.index(atom.view.name)
+        return not _is_known(atom, operand), kind, atom.cost, views.index(atom.view.name)
 
     return sorted(same or [own], key=rank)
 
@@ -94,7 +97,7 @@ def _is_swizzle(atom: Atom) -> bool:
     return atom.facts["first"][0] == CHUNK and atom.facts["second"][0] in ("row", "column")
 
 
-def _is_known(atom: Atom) -> bool:
+def _is_known(atom: Atom, operand: str) -> bool:
     """Return whether users know an atom by its name: halves, a transposition, a selector, accumulators."""
     if atom.facts.get("field") in ("selector", "thread id"):
         return True
@@ -106,7 +109,8 @@ def _is_known(atom: Atom) -> bool:
     if atom.view.name != "matrix":
         return False
     by = int(atom.facts["by"]) if atom.kind == "xor" else 0
-    halves = by and (2 * by == atom.facts["size"] or (by == 8 and atom.facts["field"] == "row"))
+    rows = atom.facts.get("field") == "row" and operand != "b"
+    halves = by and (2 * by == atom.facts["size"] or (by == 8 and rows))
     return atom.kind in ("nested", "interleaved") or (
         bool(halves) and atom.facts["field"] in ("row", "column")
     )
@@ -207,7 +211,7 @@ def advice(explanation: Any, atom: Atom, speaker: Speaker) -> str:
 
 def _correct(atom: Atom, speaker: Speaker) -> str:
     """Return which computation of the user an atom points at."""
-    if atom.kind in ("nested", "transposed") and atom.view.name in ("matrix", "blocks"):
+    if atom.kind in ("nested", "transposed") and atom.view.name in ("matrix", "memory", "blocks"):
         how = " (row-major, column-major, .trans of ldmatrix)" if speaker.operand in "abcd" else ""
         return f"the order of rows and columns{how}"
     if atom.kind == "swizzled" or atom.view.name == "chunks":

@@ -12,6 +12,7 @@ from .solving import Places
 
 UNITS = {32: "register", 16: "16-bit half", 8: "byte", 4: "nibble", 2: "index", 1: "bit"}
 _PLURALS = {"index": "indices", "16-bit half": "16-bit halves"}
+_TILES = ("row tile", "column tile", "k step")  # fields of views of whole matrices
 _NOUNS = {
     "quad": "lane group",
     "thread": "thread in group",
@@ -81,6 +82,11 @@ def _noun(within: Sequence[Places], speaker: Speaker) -> tuple[str, bool] | None
     facts = within[0].facts
     nouns, noun = speaker.nouns(facts["field"]), speaker.noun(facts["field"])
     first, last = _range(facts)
+    axis, of_blocks, width = str(facts["field"]).partition(" block of ")
+    if first is not None and last is not None and of_blocks and within[0].view.name == "blocks":
+        in_tiles = any(field.name in _TILES for field in within[0].view.fields)
+        lines = f"{speaker.nouns(axis)} {first * int(width)}-{(last + 1) * int(width) - 1}"
+        return lines + " of each tile" * in_tiles, True
     if first is not None and last is not None:
         return (f"{noun} {first}", False) if first == last else (f"{nouns} {first}-{last}", True)
     if facts.get("bit") == 0:

@@ -29,6 +29,7 @@ Index = npt.NDArray[np.intp]
 Run = Callable[[], Codes]
 _ROWS = ("a", "e", "scale_a")  # operands along the rows of D
 _LARGEST = 64  # steps, up to which operands are solved apart
+_TILES = 16  # rows or columns of tiles, up to which an operand of other tiles is looked for
 _BIASED = 64.0  # errors of an offset that is larger than what it is added to
 _NEAR = 2.0**-5  # of D's size: with larger roundings nothing is solved
 _STEPS_ADVICE = "check the bounds of the loop along k, and what each step adds"
@@ -77,7 +78,14 @@ class StepCauses:
     def __iter__(self) -> Iterator[Solution]:
         if not self.solvable:
             return
-        parts = self._of_steps, self._of_operands, self._of_offsets, self._of_lines, self._of_every_k
+        parts = (
+            self._of_steps,
+            self._of_operands,
+            self._of_tiles,
+            self._of_offsets,
+            self._of_lines,
+            self._of_every_k,
+        )
         for part in parts:
             found = list(part())
             yield from found
@@ -249,7 +257,7 @@ class StepCauses:
             facts["tiles"] = tuple(np.flatnonzero(which.reshape(-1) == wrong[0]).tolist())
         return Solution(
             text="; ".join(texts),
-            advice=_STEPS_ADVICE if (first[:-1] != 1).any() else "C enters once, with a factor of 1",
+            advice=_weights_advice(first[:-1]),
             kind="steps" if (first[:-1] != 1).any() else "c",
             facts=facts,
             computed=tuple(self._weighed_runs(kinds, which.reshape(-1))),
@@ -382,14 +390,16 @@ class StepCauses:
     # --- single operands ---
 
     def _of_operands(self) -> Iterator[Solution]:
-        """Yield operands of other steps, then of other tiles, that are read without those beside them."""
+        """Yield operands of other steps, the fewest at once: several may give the same sums."""
         if not 1 < self.loop.steps <= _LARGEST:
             return
+        fewest = len(self.loop.registers)
         for names in self._together():
-            found = [self._steps_of(names, order) for order in self._solved_orders(names)]
-            yield from found
-            if found:
+            if len(names) > fewest:
                 return
+            for order in self._solved_orders(names):
+                fewest = len(names)
+                yield self._steps_of(names, order)
 
     def _together(self) -> Iterator[tuple[str, ...]]:
         """Yield operands that may be wrong together: each, the scales, and everything of A, and of B."""
@@ -424,6 +434,47 @@ class StepCauses:
         tables, _ = orders(count)
         return [tables[at] for at in ordered(parts, d - c, near, tables).tolist() if tables[at].min() >= 0]
 
+    def _of_tiles(self) -> Iterator[Solution]:
+        """Yield single operands of other rows, or columns, of tiles, without those beside them."""
+        loop = self.loop
+        for name in loop.registers:
+            rows = name in _ROWS
+            count = loop.rows if rows else loop.columns
+            order = self._solved_tiles(name, rows, count) if 1 < count <= _TILES else None
+            if order is None or (order == np.arange(count)).all():
+                continue
+            what = SPELLED.get(name, name.upper())
+            sources = np.stack(np.broadcast_arrays(order[:, None], np.arange(loop.steps)), axis=2)
+
+            def run(name: str = name, sources: Index = sources, rows: bool = rows) -> Codes:
+                return self._with_sources((name,), sources, rows, 1.0)
+
+            yield Solution(
+                text=order_text(order.tolist(), what, "tile"),
+                advice=f"{_TILE_ADVICE} of {what}",
+                kind="sources",
+                facts={"operand": what, "tiles": tuple(order.tolist())},
+                computed=(run,),
+            )
+
+    def _solved_tiles(self, name: str, rows: bool, count: int) -> Index | None:
+        """Return the row, or column, of tiles that each reads an operand of; None where none fits D."""
+        loop, order = self.loop, []
+        row, column = divmod(self.view.tile, loop.columns)
+        tiles = np.arange(count) * loop.columns + column if rows else row * loop.columns + np.arange(count)
+        whole = [loop.tiles_of(x) for x in (self.d, numbers(loop.c, loop.form.c), self.near)]
+        for at, tile in enumerate(tiles.tolist()):
+            view = View(tile=tile, part=self.view.part)
+            d, c, near = (view.part.of_result(x[tile]) for x in whole)
+            fits = []
+            for source in tiles.tolist():
+                read = loop.contributions(view, None, **{name: loop.registers[name][:, source]})
+                fits.append(bool(((np.abs(d - c - read.sum(axis=0)) <= near) | ~np.isfinite(d)).all()))
+            if not any(fits):
+                return None
+            order.append(at if fits[at] else fits.index(True))
+        return np.array(order)
+
     def _steps_of(self, names: tuple[str, ...], order: Index) -> Solution:
         spelled = [SPELLED.get(name, name.upper()) for name in names]
         if names == tuple(self.loop.registers):
@@ -445,6 +496,15 @@ class StepCauses:
             facts={"operand": what, "order": tuple(order.tolist())},
             computed=(run,),
         )
+
+
+def _weights_advice(weights: Matrix) -> str:
+    """Return what to look at where steps, or C, are not taken once."""
+    if (weights == 1).all():
+        return "C enters once, with a factor of 1"
+    if (weights == weights[0]).all() and weights[0]:
+        return "check alpha, and for wgmma imm-scale-a and imm-scale-b"
+    return _STEPS_ADVICE
 
 
 def _source_advice(order: Sequence[int]) -> str:

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from ....base.errors import present
 
 Numbers = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
@@ -190,9 +193,10 @@ def mixture(tiles: Tiles, kinds: int = 3) -> Mixture | None:
     ``kinds`` of these three are tried.
     """
     for kind in range(kinds):
-        found = [_of_row(tiles, row, kind) for row in range(tiles.rows)]
-        if all(each is not None for each in found):
-            both = [each for each in found if each is not None]
+        solved = (_of_row(tiles, row, kind) for row in range(tiles.rows))
+        found = list(takewhile(lambda each: each is not None, solved))
+        if len(found) == tiles.rows:
+            both = [present(each, "solved") for each in found]
             return Mixture(
                 theta=np.stack([theta for theta, _ in both]), c=np.array([of_c for _, of_c in both])
             )

@@ -152,6 +152,11 @@ def order_text(order: Sequence[int], what: str, number: str = "step") -> str:
     tables, every = orders(len(order))
     same = np.flatnonzero((tables == np.array(order)).all(axis=1))
     said = _SENTENCES.get(every[int(same[0])].kind) if len(same) else None
+    far = {order[at] - at for at in moved}
+    if said is None and len(far) == 1 and number == "step" and all(order[at] >= 0 for at in moved):
+        by = far.pop()
+        steps = f"{abs(by)} step{'s'[: abs(by) > 1]}"
+        return f"{_listed(moved)} read {what} of {steps} {'before' if by < 0 else 'after'}"
     if said is None:
         shown = ", ".join("none" if at < 0 else str(at) for at in order[:_SHOWN])
         return f"{number}s read {what} of {number}s {shown}" + ", …" * (len(order) > _SHOWN)
@@ -180,12 +185,18 @@ def _of_blocks(facts: Mapping[str, Any], what: str, number: str) -> str:
     return f"every {number} reads {what} of {way} {number} of {stage}, around its end"
 
 
+def _in_reverse(facts: Mapping[str, Any], what: str, number: str) -> str:
+    return f"every {number} reads {what} of its stage of {facts['width']} {number}s in reverse"
+
+
 def _xor(facts: Mapping[str, Any], what: str, number: str) -> str:
     by = facts["by"]
     if by == 1:
         return f"every {number} reads {what} of the other (of every two) {number}"
     if by == facts["size"] - 1:
         return f"{number}s read {what} in reverse order"
+    if by & (by + 1) == 0:
+        return _in_reverse({"width": by + 1}, what, number)
     return f"every {number} reads {what} of {number} ^ {by}" + (
         f": of the other stage (two stages of {by} {number}s exchanged)" if by & (by - 1) == 0 else ""
     )
@@ -210,9 +221,7 @@ _SENTENCES: dict[str, Sentence] = {
         f"every stage of {f['of']} {number}s reads {what} of the first stage"
     ),
     "divided": lambda f, what, number: f"{what} is advanced once in {f['by']} {number}s",
-    "reversed in blocks": lambda f, what, number: (
-        f"every {number} reads {what} of its stage of {f['width']} {number}s in reverse"
-    ),
+    "reversed in blocks": _in_reverse,
     "rotated in blocks": _of_blocks,
     "scaled": lambda f, what, number: f"{what} is advanced by {f['factor']} {number}s in every {number}",
 }
