@@ -197,7 +197,7 @@ def test_wrong_size_and_unknown_name() -> None:
     ):
         named("cutlass", "f16").decode(np.zeros(30, np.uint16), 32, 32)
     with pytest.raises(
-        OperandError, match="one of fields, indices, words, cutlass, torch, cutlass3, lanes m16"
+        OperandError, match="expected fields, indices, words, cutlass, torch, cutlass3, lanes m16"
     ):
         named("cusparselt", "f16")
     with pytest.raises(OperandError, match="give an instruction"):

@@ -99,16 +99,23 @@ def inputs_of(setting: Setting, registers: dict[str, Any]) -> Inputs:
     )
 
 
-def of_grammar(setting: Setting, rng: np.random.Generator) -> Mistake:
-    """Draw a map, other values, or places that hold something else, of a random operand."""
+def of_grammar(setting: Setting, rng: np.random.Generator, *, parts: bool = True) -> Mistake:
+    """Draw a map, other values, or places that hold something else, of a random operand.
+
+    With ``parts`` half of them hold in some places only.
+    """
     names = [*setting.instruction.operands, *(() if setting.instruction.products > 1 else ("cd",))]
     operand = unposed(setting, str(rng.choice(names)))
     every = alternatives(operand)
     single = every.of(rng.choice(np.flatnonzero(costs(operand, every) <= SIMPLE), 1))
-    if operand.name != "cd" and rng.integers(2):
+    if parts and operand.name != "cd" and rng.integers(2):
         single = single._replace(predicate=rng.choice(len(operand.predicates), 1))
     made = explained(operand, single, 0)
-    return named_mistake(made) if operand.name != "cd" or made.is_permutation else of_grammar(setting, rng)
+    return (
+        named_mistake(made)
+        if operand.name != "cd" or made.is_permutation
+        else of_grammar(setting, rng, parts=parts)
+    )
 
 
 def made(setting: Setting, name: str, kind: str, **facts: Any) -> Mistake:

@@ -238,7 +238,7 @@ def test_settings_pass_as_documents() -> None:
     settings = Settings(chip="sm_80", checks="off", limit=2.5, compares=True, memory_bytes=1 << 20)
     assert settings_of(json.loads(json.dumps(settings.document()))).document() == settings.document()
     for wrong in ({"chip": "sm_1"}, {"limit": "2"}, {"looking": 1}, {"memory_bytes": True}):
-        with pytest.raises(ValueError, match=r"is no (chip|setting)"):
+        with pytest.raises(ValueError, match=r"is not a (chip|setting)"):
             settings_of(wrong)
 
 

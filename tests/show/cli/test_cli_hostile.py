@@ -245,7 +245,7 @@ def test_names_of_files_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureF
         (".global .b8 g[99999999999999];\n", "", ".global has at most 68719476736"),
         (".const .b8 g[65537];\n", "", ".const has at most 65536"),
         ("", ".local .b8 g[524289];\n", ".local has at most 524288"),
-        (".global .align 9223372036854775808 .b8 g[4];\n", "", "it is a power of two, 65536 at most"),
+        (".global .align 9223372036854775808 .b8 g[4];\n", "", "expected a power of two, 65536 at most"),
         (".global .align 3 .b8 g[4];\n", "", "g has alignment 3"),
     ],
 )

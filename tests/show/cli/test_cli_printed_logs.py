@@ -99,7 +99,7 @@ def test_logs_of_a_kernel_go_into_diff(style: str) -> None:
         printed(form, STYLES[style], swapped, a, b, none)
         found = run("diff", DENSE, "log.txt", "A=A.npy", "B=B.npy", "--target", "sm_80")
         if swapped:
-            assert "registers 1 and 2 are exchanged (a1 holds what belongs in a2)" in found.output
+            assert "A: registers 1 and 2 exchanged" in found.output
             assert "B: the dump holds the matrix" in found.output
         else:
             assert "A: the dump holds the matrix, all 128 words" in found.output

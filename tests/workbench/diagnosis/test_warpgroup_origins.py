@@ -97,7 +97,7 @@ def test_a_tile_that_is_not_where_its_descriptor_looks() -> None:
 def test_what_a_user_sees() -> None:
     found = origins("warpgroup_f16")
     lines = list(origin_lines(found))
-    assert "nothing found" in lines[0]
+    assert "no inconsistency found" in lines[0]
     assert any(line.endswith("m64n64k16.f32.f16.f16, 18 executions of a warpgroup") for line in lines)
     tile = next(one for one in found.operands if one.role == "b")
     shown = list(fragment_lines(tile, 0))

@@ -79,7 +79,7 @@ def test_every_element_of_both_arrays_arrives() -> None:
 def test_what_a_user_sees() -> None:
     found = origins()
     lines = list(origin_lines(found))
-    assert "nothing found" in lines[0]
+    assert "no inconsistency found" in lines[0]
     assert any("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32, 12 executions" in line for line in lines)
     (b,) = (one for one in found.operands if one.role == "b")
     shown = list(fragment_lines(b, 1))
