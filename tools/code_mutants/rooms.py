@@ -15,7 +15,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     ),
     "metadata": (
         "isa/sparsity.py", "isa/metadata/*.py", "isa/families/mma_sp.py", "isa/fragments.py",
-        "workbench/diagnosis/library/local_inputs.py", "workbench/diagnosis/origins/words/metadata_checks.py",
+        "workbench/diagnosis/origins/words/metadata_checks.py",
         "workbench/diagnosis/origins/packing_checks.py",
     ),
     "descriptor": (

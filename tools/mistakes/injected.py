@@ -22,7 +22,7 @@ from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs, ScaleSelectors
 from warpsim.workbench.diagnosis import Mistake, diagnose_inputs
-from warpsim.workbench.diagnosis.library.grids import Setting, SharedTiles
+from warpsim.workbench.diagnosis.library.setting import Setting, SharedTiles
 from warpsim.workbench.diagnosis.search.cases import probe
 from warpsim.workbench.diagnosis.search.mistake_search import outcome
 from warpsim.workbench.diagnosis.solving.linear_operands import unposed

@@ -24,7 +24,7 @@ from warpsim.isa.operand_places.placements import ScaleSelectors
 from warpsim.workbench.diagnosis import CLASSES, Diagnosis, Match, Mistake, compare, diagnose
 from warpsim.workbench.diagnosis.dumps.closeness import closeness
 from warpsim.workbench.diagnosis.dumps.wrong_elements import wrong_elements
-from warpsim.workbench.diagnosis.library.grids import Setting
+from warpsim.workbench.diagnosis.library.setting import Setting
 from warpsim.workbench.diagnosis.search.cases import probe
 from warpsim.workbench.diagnosis.search.mistake_search import outcome
 from warpsim.workbench.diagnosis.solving.linear_operands import unposed

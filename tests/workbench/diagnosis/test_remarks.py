@@ -9,7 +9,7 @@ import pytest
 
 import warpsim
 from warpsim.workbench.diagnosis.dumps.shared_causes import shared_causes
-from warpsim.workbench.diagnosis.library.grids import Setting, SharedTiles
+from warpsim.workbench.diagnosis.library.setting import Setting, SharedTiles
 from warpsim.workbench.diagnosis.search.remarks import ResultComparison, remarks
 from warpsim.workbench.diagnosis.search.result_permutations import permutations
 

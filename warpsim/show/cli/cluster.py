@@ -7,16 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
     from distributed import Client
-
-scheduler_option = click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    help="Share the work out over the Dask cluster of this scheduler, such as tcp://host:8786.",
-)
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from tools.fit_mistakes.dumps import DUMPS, Dump
 from tools.fit_mistakes.judged import brought, outcome
 from warpsim.workbench.diagnosis.solving.fitting import NOWHERE, fit
 from warpsim.workbench.diagnosis.solving.held_values import whole_views
-from warpsim.workbench.diagnosis.solving.lines import NOTHING
-from warpsim.workbench.diagnosis.solving.views import ACCUMULATORS
+from warpsim.workbench.diagnosis.solving.views import ACCUMULATORS, NOTHING
 
 BY_NAME = {row.name: row for row in DUMPS}
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....isa.fragments import metadata_map
-from ..library.grids import Index, Setting
+from ..library.setting import Index, Setting
 from .remark import Remark, RemarkKind, remark
 from .wrong_elements import ranges
 

@@ -21,10 +21,9 @@ from ....isa.fragments import codes_from, gather, gathered_columns, registers_of
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs, ScaleSelectors
 from ....isa.products import Codes, Operands
-from ....isa.registers import Words
 from ....isa.rules import Rule
 from ....sums.execution.pipeline import execute_operands, rule_for
-from .grids import Registers, Setting
+from .setting import Registers, Setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,10 +247,3 @@ def alternatives(nominal: Arithmetic) -> Iterator[tuple[str, str, Arithmetic]]:
     if instruction.c == instruction.d and not nominal.adds_c:
         advice = "C is an operand of the instruction already: do not add it to the result again"
         yield "accumulator added again to the result", advice, replace(nominal, adds_c=True)
-
-
-def value_sum(words: Words, element: Format) -> npt.NDArray[Any]:
-    """Return twice the value of every element of registers that hold this format, as registers."""
-    with np.errstate(all="ignore"):
-        values = np.ascontiguousarray(words).view(element.dtype)
-        return np.asarray(values + values, element.dtype).view(words.dtype)

@@ -1,4 +1,4 @@
-"""One mistake of the library, as the search uses it: what it changes, and how to undo it."""
+"""One mistake: what it changes, and how to undo it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ....isa.registers import Words
 from .arithmetic_mistakes import Arithmetic
-from .grids import Registers
+from .setting import Registers
 
 SPELLED = {"cd": "C and D", "e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
 Change = Callable[[Registers], Registers]  # registers -> those that change
@@ -25,7 +25,6 @@ class Mistake:
     lost; ``arithmetic`` is what is computed instead. ``operands`` are those that it
     touches. ``also`` names other rows with the same effect on this form. ``records`` say as data what the
     names say: kinds of maps, of values, and ``where``; ``cost`` is the length of the description.
-    ``exchanges_row_halves``: rows g and g + 8 change places, under this name or another.
     """
 
     name: str
@@ -39,22 +38,6 @@ class Mistake:
     also: tuple[str, ...] = ()
     records: tuple[Record, ...] = ()
     cost: float = 3.0
-    exchanges_row_halves: bool = False
-
-    @property
-    def moves_c_and_d(self) -> bool:
-        """Whether it moves C and D alike, which moving the rows of A or the columns of B does too."""
-        return {"c", "d"} <= set(self.operands)
 
     def __str__(self) -> str:
         return self.name
-
-
-def in_operand(name: str, operand: str, advice: str, change: Callable[[Words], Words]) -> Mistake:
-    """Return a mistake in the registers, or in the tile in shared memory, of one operand."""
-    return Mistake(
-        name=f"{SPELLED.get(operand, operand.upper())}: {name}",
-        advice=advice,
-        operands=(operand,),
-        change=lambda given: {operand: change(given[operand])},
-    )

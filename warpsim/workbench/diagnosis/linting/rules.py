@@ -21,7 +21,7 @@ from ....isa.metadata.detection import named_columns
 from ....isa.products import Codes
 from ....isa.registers import Words
 from ....isa.sparsity import decompress
-from ..library.grids import Setting
+from ..library.setting import Setting
 from ..solving.mapped_mistakes import named_mistake, permutations
 from ..solving.solving import Explanation
 from .subject import Alike, Finding, Severity, Subject, alone

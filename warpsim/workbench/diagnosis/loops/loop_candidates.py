@@ -28,7 +28,6 @@ class Candidate:
     advice: str
     change: Matrix
     exact: Callable[[], Codes]
-    moves_c_and_d: bool = False  # alike, which moving the rows of A or the columns of B does too
     rounds_otherwise: bool = False  # its sums are computed in another arithmetic
     whole: bool = False  # a matrix, or all tiles: it is no explanation of some tiles only
     kind: str = "candidate"

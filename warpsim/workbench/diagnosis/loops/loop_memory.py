@@ -21,7 +21,7 @@ from ....isa.descriptors.tile_addresses import tile_offsets
 from ....isa.descriptors.tile_shape import TileShape
 from ....isa.formats import Format
 from ....isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle, swizzled
-from ..library.grids import Registers
+from ..library.setting import Registers
 from ..library.tile_mistakes import codes_at
 from ..solving.product_loops import Loop, View
 from .loop_candidates import Candidate

@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ....base.errors import present
-from ....isa.fragments import codes_from, registers_of
 from ....isa.products import Codes
-from ..dumps.closeness import numbers
 from ..library.arithmetic_mistakes import Arithmetic
-from ..library.grids import Registers
 from ..library.mistake import Mistake
+from ..library.setting import Registers
 from ..solving.product_loops import Loop, Matrix, Step, View
 from .loop_candidates import Candidate
 
@@ -72,11 +69,13 @@ class WithinSteps:
     ) -> Iterator[Candidate]:
         """Yield one change in every step, and in each."""
         count = self.loop.steps
-        more = self._wrong(change, arithmetic) - self.each
+        with np.errstate(all="ignore"):
+            more = self._wrong(change, arithmetic) - self.each
+            whole = more.sum(axis=0)
         if arithmetic is None and not more.any():
             return  # another arithmetic may add the same to nothing, and something else to a sum
         every = f"in every step (all steps): {name}"
-        yield self._candidate(every, advice, more.sum(axis=0), change, arithmetic, range(count))
+        yield self._candidate(every, advice, whole, change, arithmetic, range(count))
         for at in range(count if count > 1 else 0):
             yield self._candidate(f"in step {at} only: {name}", advice, more[at], change, arithmetic, (at,))
 
@@ -117,61 +116,6 @@ class WithinSteps:
         with np.errstate(all="ignore"):
             sums = np.abs(self.each).sum(axis=0)
         return float(sums[np.isfinite(sums)].max(initial=0))
-
-
-class Around:
-    """Mistakes in C as the loop begins, and in D as it ends."""
-
-    def __init__(self, loop: Loop, view: View) -> None:
-        self.loop, self.view = loop, view
-
-    def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
-        """Yield those that change nothing but C, but D, or both alike."""
-        for mistake in mistakes:
-            if mistake.operands in (("c",), ("c", "d")) and mistake.change is not None:
-                yield self._candidate(mistake, mistake.change({"c": self.loop.accumulators})["c"])
-            elif mistake.operands == ("d",) and mistake.read is not None:
-                yield self._candidate(mistake, self.loop.accumulators)
-
-    @cached_property
-    def _right(self) -> Codes:
-        return self.loop.chain(self.loop.plain(), self.loop.accumulators)
-
-    def _candidate(self, mistake: Mistake, c: Any) -> Candidate:
-        loop, form, part = self.loop, self.loop.form, self.view.part
-        before = (codes_from(words[self.view.tile], form, "c") for words in (c, loop.accumulators))
-        wrong, right = (numbers(part.of_result(codes), form.c) for codes in before)
-        with np.errstate(all="ignore"):
-            change = wrong - right
-            if mistake.read is not None:
-                d = self._right[self.view.tile]
-                # what is read of the right D; C's own share moves with it
-                moved = codes_from(mistake.read(registers_of(d[None], form, "d")), form, "d")[0]
-                change = numbers(part.of_result(moved), form.d) - numbers(part.of_result(d), form.d)
-                if mistake.change is not None:
-                    change += self._moved(mistake, c)
-
-        def run() -> Codes:
-            codes = loop.chain(loop.plain(), c)
-            if mistake.read is None:
-                return codes
-            return codes_from(mistake.read(registers_of(codes, form, "d")), form, "d")
-
-        return Candidate(
-            name=mistake.name,
-            advice=mistake.advice,
-            change=change,
-            exact=run,
-            moves_c_and_d=mistake.moves_c_and_d,
-        )
-
-    def _moved(self, mistake: Mistake, c: Any) -> Matrix:
-        """Return what another C comes to where D is read."""
-        form, loop, tile = self.loop.form, self.loop, self.view.tile
-        read = present(mistake.read, "reading")
-        both = (codes_from(read(words[tile][None]), form, "c")[0] for words in (c, loop.accumulators))
-        wrong, right = (numbers(self.view.part.of_result(codes), form.c) for codes in both)
-        return wrong - right
 
 
 def _change_of(mistake: Mistake) -> Change:

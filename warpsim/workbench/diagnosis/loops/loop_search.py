@@ -28,22 +28,18 @@ from ..dumps.closeness import closeness, numbers
 from ..dumps.remark import Remark, RemarkKind, remark
 from ..dumps.shared_causes import shared_causes
 from ..dumps.stored_types import Known, stored_as
-from ..library.all_mistakes import mistakes
 from ..library.arithmetic_mistakes import WHOLE
-from ..library.grids import Setting
-from ..library.local_mistakes import local_mistakes
-from ..library.mistake import Mistake
-from ..library.store_mistakes import stored_mistakes
 from ..search.masked_results import masked
 from ..search.mistake_search import spread_part
 from ..search.remarks import ResultComparison, remarks
 from ..solving.loop_operands import LoopOperands
+from ..solving.other_causes import other_causes
 from ..solving.product_loops import Given, Loop, View
 from ..solving.step_causes import Solution, StepCauses, plain_sum
 from .left_values import kept_accumulators, tails
 from .loop_candidates import Candidate, Candidates
 from .loop_memory import Memory
-from .loop_mistakes import Around, WithinSteps
+from .loop_mistakes import WithinSteps
 from .loop_pairs import Pairs
 from .loop_screen import Screen
 from .memory_strides import found_in_memory
@@ -75,7 +71,6 @@ class LoopCause:
     fraction: float
     closeness: float
     also: tuple[str, ...] = ()
-    moves_c_and_d: bool = False
     kind: str = "candidate"
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -207,51 +202,34 @@ class _Search:
         seen: list[LoopCause] = []
         self.cut = False
         if exact := self._exact(self._steps) or self._exact(self._operands):
-            return tuple(cause for cause, _ in exact), ()
+            return exact, ()
         seen += [self._near_cause(solution) for solution in self._operands[:_SHOWN]]
-        located: tuple[tuple[LoopCause, bool], ...] = ()
         for number, stage in enumerate(chain(stages(self.loop, self.view, self._pairs), ((),))):
-            if number == CHEAP:
-                located = self._solved_causes()
-                if any(rule for _, rule in located) or self._is_explained:
-                    break
+            if number == CHEAP and self._is_explained:
+                break
             causes = [self._together(alike) for alike in self._best(stage)]
             if matches := [cause for cause in causes if cause.fraction == 1]:
-                matches.sort(key=lambda cause: cause.moves_c_and_d)  # A and B are nearer to a cause
                 return tuple(matches[:_SHOWN]), ()
             seen += causes
-        if located:
-            return tuple(cause for cause, _ in located), ()
         right = closeness(self.expected_tiles, self.wanted_tiles, self.loop.form.d)[self.inside].mean()
         near = (cause for cause in seen if cause.closeness > max(_CLOSE, float(right) + _NEARER))
         return self._before_relu(), tuple(sorted(near, key=lambda cause: -cause.closeness))[:3]
 
-    @property
+    @cached_property
     def _is_explained(self) -> bool:
-        """Whether a remark, or what was solved, says how D came about: the rest is not tried."""
-        self.stopped = bool(self.solved) or any(found.is_certain for found in self._seen_in_d)
+        """Whether a remark, or weights of steps that hold but for bits, say how D came about."""
+        certain = any(found.is_certain for found in self._seen_in_d)
+        if not certain:
+            self.solved = [each for each in self._steps if each.within_rounding or not each.computed]
+        self.stopped = certain or bool(self.solved)
         return self.stopped
 
     def _settle(self, codes: Codes) -> Codes:
         """Return codes ``(m, n)``, replaced by the wanted codes where these are known as the same."""
         return codes if self.printed is None else self.printed.settled(codes, self.whole[1], self.loop.form.d)
 
-    def _solved_causes(self) -> tuple[tuple[LoopCause, bool], ...]:
-        """Return what D is solved to be and gives every bit, and whether that is a rule.
-
-        What holds but for bits is kept as a remark. Nothing where D by itself says what it is.
-        """
-        if any(found.is_certain for found in self._seen_in_d):
-            return ()
-        self.solved = [
-            solution for solution in self._steps if solution.within_rounding or not solution.computed
-        ]
-        if self.solved or self.printed is not None:
-            return ()
-        return ()
-
-    def _exact(self, solutions: Iterable[Solution]) -> tuple[tuple[LoopCause, bool], ...]:
-        """Return the first solution that gives every bit, and whether it is a rule; others give the same."""
+    def _exact(self, solutions: Iterable[Solution]) -> tuple[LoopCause, ...]:
+        """Return the first solution that gives every bit; others give the same."""
         exact = [solution for solution in solutions if any(map(self._gives_d, solution.computed))]
         if not exact:
             return ()
@@ -265,7 +243,7 @@ class _Search:
             closeness=1.0,
             also=(*first.also, *(other.text for other in exact[1:])),
         )
-        return ((cause, first.is_rule),)
+        return (cause,)
 
     def _gives_d(self, computed: Callable[[], Codes]) -> bool:
         """Return whether computed codes of all tiles are those of D, as far as these are known."""
@@ -329,7 +307,7 @@ class _Search:
         self.cut = True
         del self._steps  # zeros of D are not known now
         stage = chain.from_iterable(islice(stages(self.loop, self.view), CHEAP))
-        exact = [cause for cause, _ in self._exact(self._steps)]
+        exact = [*self._exact(self._steps)]
         causes = [self._together(alike) for alike in self._best(stage)] if not exact else []
         exact += [cause for cause in causes if cause.fraction == 1]
         return tuple(
@@ -486,7 +464,6 @@ class _Search:
         return LoopCause(
             name=name,
             advice=candidate.advice,
-            moves_c_and_d=candidate.moves_c_and_d,
             kind=candidate.kind,
             fraction=float(equal[self.inside].mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),
@@ -501,39 +478,16 @@ def _stored_cause(name: str) -> LoopCause:
 # --- the order of candidates ---------------------------------------------------------------------------
 
 
-CHEAP = 2  # stages that are tried whatever the remarks on D
-_ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row, and pairs, are tried
+CHEAP = 1  # stages that are tried whatever the remarks on D
 
 
 def stages(loop: Loop, view: View, pairs: Pairs | None = None) -> Iterator[Iterator[Candidate]]:
     """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
-    within, around = WithinSteps(loop, view), Around(loop, view)
-    library = mistakes(loop.setting)
-    first: list[Iterable[Candidate]] = [
-        Candidates(loop, view),
-        within(library),
-        around(library),
-    ]
+    within = WithinSteps(loop, view)
+    causes = other_causes(loop.setting)
     memory = kept_accumulators(loop, view), tails(loop, view)
-    yield chain(*first, _of_registers(loop, view, mistakes), *memory)
-    yield around((*local_mistakes(loop.setting), *stored_mistakes(loop.setting)))
-    if loop.steps <= _ALL_LOCAL:
-        yield chain(within(local_mistakes(loop.setting)), _of_registers(loop, view, local_mistakes))
+    yield chain(Candidates(loop, view), within(causes), *memory)
     if loop.setting.tiles is not None:
         yield Memory(loop, view).candidates(within)
     if pairs is not None:
-        yield pairs(library)
-
-
-def _of_registers(
-    loop: Loop, view: View, library: Callable[[Setting], Iterable[Mistake]]
-) -> Iterator[Candidate]:
-    """Yield mistakes in A of a wgmma where it is in registers, and not in shared memory."""
-    if loop.setting.tiles is None:
-        return
-    other = Loop(loop.form, loop.given, a_in_registers=True)
-    yield from WithinSteps(other, view)(
-        replace(mistake, name=f"{mistake.name} (A in registers)")
-        for mistake in library(other.setting)
-        if mistake.operands == ("a",)
-    )
+        yield pairs(causes)

@@ -18,8 +18,8 @@ from ....isa.products import Storage
 from ....isa.registers import Words, unpacked
 from ...inputs.decimals import Printed
 from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part, alternatives
-from ..library.grids import Registers, Setting
 from ..library.mistake import Mistake
+from ..library.setting import Registers, Setting
 
 Elements = npt.NDArray[Any]  # (..., tiles, elements of D)
 

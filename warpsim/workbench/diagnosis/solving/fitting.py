@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from .atoms import Atom, Atoms, Flags, Predicates
-from .lines import NOTHING, Numbers
-from .views import Index, View
+from .lines import Numbers
+from .views import NOTHING, Index, View
 
 _PROBES = 64  # places on which every map is judged
 _SEED = 0

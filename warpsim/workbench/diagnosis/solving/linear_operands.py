@@ -22,13 +22,12 @@ from ....isa.operand_places.placements import Inputs
 from ....isa.products import Codes
 from ....isa.registers import Words
 from ....sums.execution.pipeline import rule_for
-from ..library.grids import Registers, Setting
+from ..library.setting import Registers, Setting
 from .atoms import Atoms, Facts, Predicates, atoms, predicates
 from .value_functions import decoded, index_functions, scale_functions, value_functions
 from .views import Index, View, index_bits, views_of
 
 Numbers = npt.NDArray[np.float64]
-NOTHING = -1  # the source of a place that holds zero
 _EXACT = 0.25  # of integers
 _SCREENED = 2.0**-18
 _NARROW = 2.0**-9  # results of 16 bits

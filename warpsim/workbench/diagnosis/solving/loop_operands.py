@@ -24,13 +24,13 @@ from ..dumps.wrong_elements import ranges
 from .atoms import Flags
 from .fitting import Fit, Piece, Where, Zero, fit
 from .held_values import Block, Values, whole_views
-from .lines import NOTHING, Lines, Numbers, least_squares
+from .lines import Lines, Numbers, least_squares
 from .naming import advice, phrase, spoken, unit_words, valued
 from .place_words import Speaker, conditions
 from .product_loops import Loop, scaled_matrices
 from .step_causes import Solution
 from .value_functions import decoded, value_functions
-from .views import Index, View, matrix_views
+from .views import NOTHING, Index, View, matrix_views
 
 _LARGEST = 1 << 16  # elements of an operand
 _PROBES = 3, 2  # elements of D that are wrong, and right

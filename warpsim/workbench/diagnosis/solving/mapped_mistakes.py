@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..library.grids import Setting
 from ..library.mistake import Mistake
+from ..library.setting import Setting
 from .linear_operands import unposed
 from .naming import words
 from .screening import EVERYWHERE, Candidates

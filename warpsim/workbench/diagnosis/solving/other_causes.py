@@ -13,8 +13,8 @@ import numpy as np
 from ....isa.formats import Format
 from ..library.arithmetic_mistakes import Arithmetic, alternatives
 from ..library.descriptor_mistakes import Misreading
-from ..library.grids import Registers, Setting
 from ..library.mistake import SPELLED, Change, Mistake
+from ..library.setting import Registers, Setting
 from ..library.tile_mistakes import codes_at, misread
 from .linear_operands import read, written
 from .map_words import value_words

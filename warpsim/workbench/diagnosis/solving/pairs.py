@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ....base.errors import present
 from ....isa.fragments import columns_of, require_sparse
-from .linear_operands import NOTHING, Numbers, Operand, Tile
+from .linear_operands import Numbers, Operand, Tile
 from .screening import EVERYWHERE, Candidates, all_sums, alternatives, costs, evaluated, left_out
-from .views import Index
+from .views import NOTHING, Index
 
 _BLOCK = 1 << 22  # pairs at once
 _MOST = 3.0  # cost of each of two maps of one operand

@@ -24,7 +24,7 @@ from ....isa.warps import WARP
 from ....sums.execution.interface import pack_metadata
 from ..dumps.closeness import numbers
 from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part
-from ..library.grids import Registers, Setting, SharedTiles
+from ..library.setting import Registers, Setting, SharedTiles
 
 Matrix = npt.NDArray[np.float64]
 Step = tuple[Registers, Arithmetic]  # what an instruction reads, of all tiles, and what it computes

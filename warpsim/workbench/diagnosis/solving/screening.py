@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import present
-from .linear_operands import NOTHING, Operand
-from .views import Index
+from .linear_operands import Operand
+from .views import NOTHING, Index
 
 _WRONG, _RIGHT = 16, 8  # elements of D that are probed
 _BLOCK = 1 << 22  # numbers at once

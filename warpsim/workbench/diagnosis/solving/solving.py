@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....isa.registers import Words
-from ..library.grids import Registers
+from ..library.setting import Registers
 from .atoms import Atom, Facts, Flags
 from .linear_operands import Operand, Source, Tile, operands, read, written
 from .pairs import (

@@ -23,7 +23,8 @@ from ..dumps.closeness import numbers
 from ..library.mistake import SPELLED
 from .product_loops import Loop, Matrix, Step, View, scaled_matrices
 from .step_tiles import Mixture, Tiles, mixture, ordered, simple, weights
-from .step_words import NOTHING, k_text, line_text, order_text, orders, weights_text
+from .step_words import k_text, line_text, order_text, orders, weights_text
+from .views import NOTHING
 
 Index = npt.NDArray[np.intp]
 Run = Callable[[], Codes]
@@ -45,7 +46,7 @@ class Solution:
     """What was solved: its ``kind`` with ``facts``, in words, and functions that compute D from it.
 
     ``also`` are other causes of the same D. ``within_rounding``: it holds in every element, whatever the bits
-    are; ``is_rule``: it is not only a list of what is wrong.
+    are.
     """
 
     text: str
@@ -55,7 +56,6 @@ class Solution:
     computed: tuple[Run, ...] = ()
     also: tuple[str, ...] = ()
     within_rounding: bool = False
-    is_rule: bool = True
 
 
 class StepCauses:
@@ -359,7 +359,6 @@ class StepCauses:
             facts=facts,
             computed=(lambda: self._with_sources(names, sources, rows, float(of_c[0])),),
             within_rounding=True,
-            is_rule=steps is not None,
         )
 
     @staticmethod

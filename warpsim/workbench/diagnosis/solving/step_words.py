@@ -16,7 +16,6 @@ from ..dumps.wrong_elements import ranges
 from .atoms import Atom, atoms
 from .views import Index, view
 
-NOTHING = -1
 _SHOWN = 8  # steps that are listed
 _ZERO = 2.0**-16
 _EQUAL = 2.0**-10  # share by which the factors of a scale in the loop may differ

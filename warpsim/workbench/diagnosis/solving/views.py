@@ -20,6 +20,7 @@ from ....isa.layouts.fragment_layout import COLUMN, ROW, Layout
 from ....isa.warps import WARP
 
 Index = npt.NDArray[np.intp]
+NOTHING = -1  # the source of a place that holds zero
 ACCUMULATORS = "accumulators"  # the view of A by its order where D of the product before is packed as A
 SELECTED = "selected lanes"  # the view of metadata by the lanes that each selector reads, in their order
 ORDERS = (ACCUMULATORS, SELECTED)  # views of which the order alone is of use

@@ -21,8 +21,8 @@ from .....isa.instruction import Instruction
 from .....isa.operand_places.placements import Inputs
 from .....machine.opcodes.matrix.wmma import product
 from .....sums.execution.pipeline import execute_inputs
-from ...library.grids import Setting
 from ...library.mistake import SPELLED, Mistake
+from ...library.setting import Setting
 from ...search.cases import setting_of
 from ...solving.mapped_mistakes import bare_mistake, named_mistake, permutations
 from ...solving.other_causes import byte_places, other_causes
