@@ -20,6 +20,7 @@ from warpsim.programs.exec.clients.client_modules import ModulePool
 from warpsim.programs.exec.deadlines import Deadline
 from warpsim.programs.exec.error_codes import CudaError
 from warpsim.programs.exec.libraries import HostError
+from warpsim.programs.exec.messages import Gone
 from warpsim.programs.exec.processes import ancestors, descendants, why_unfit
 from warpsim.programs.exec.serving.remote import Remote, prepared
 from warpsim.programs.exec.serving.suites import programs_of
@@ -229,6 +230,24 @@ def test_a_launch_that_takes_long_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     now[0] = 200
     assert [*filter(None, said)] == [f"gemm{'_' * 53}... has run for {seconds} s" for seconds in (5, 11, 21)]
     assert deadline.progress() is None
+
+
+@pytest.mark.parametrize("becomes", ["another error", "nothing"])
+def test_a_stop_is_not_lost(becomes: str) -> None:
+    """Code that is compiled meanwhile makes an error of its own of it, or passes over it."""
+
+    def stopped(deadline: Deadline) -> None:
+        try:
+            deadline.stop(Gone)
+            for _ in range(1000):
+                pass
+        except Gone:
+            if becomes == "another error":
+                raise ValueError from None
+
+    with pytest.raises(Gone), Deadline(None) as deadline:
+        stopped(deadline)
+    assert deadline.stopped
 
 
 # --- parts -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import threading
 import time
 from types import TracebackType
 
-from ...base.errors import Stopped
+from ...base.errors import Stopped, WarpsimError
 
 _PATIENCE = 5.0  # seconds without a word
 _LONGEST = 60  # characters of a kernel's name
@@ -41,7 +41,7 @@ class Deadline:
         self._thread = threading.get_ident()
         self._over = threading.Lock()
         self._ended = False
-        self.stopped = False
+        self._raised: type[Exception] | None = None
         self._timer = None if seconds is None else threading.Timer(seconds, self.stop, (LaunchTimeout,))
 
     def __enter__(self) -> Deadline:
@@ -55,8 +55,17 @@ class Deadline:
     ) -> None:
         with self._over:
             self._ended = True
+            if self._raised is not None:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
         if self._timer is not None:
             self._timer.cancel()
+        if self._raised is not None and not (kind and issubclass(kind, (self._raised, WarpsimError))):
+            raise self._raised() from None  # a compiler that was stopped raises an error of its own, or none
+
+    @property
+    def stopped(self) -> bool:
+        """Whether another thread has stopped the block."""
+        return self._raised is not None
 
     def progress(self) -> str | None:
         """Return how long the launch has run where that is due: after 5 s, 10 s, 20 s, and so on."""
@@ -70,6 +79,6 @@ class Deadline:
         """Raise an error in the thread of the launch, once."""
         with self._over:
             if not self._ended:
-                self._ended = self.stopped = True
+                self._ended, self._raised = True, error
                 thread, raised = ctypes.c_ulong(self._thread), ctypes.py_object(error)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, raised)

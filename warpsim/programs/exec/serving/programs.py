@@ -88,7 +88,7 @@ def _for_triton(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _ignore_signals() -> Iterator[None]:
+def ignore_signals() -> Iterator[None]:
     """Ignore signals that end this process, in a block of code that ends others."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -102,7 +102,7 @@ def _ignore_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@_ignore_signals()
+@ignore_signals()
 def _end(child: subprocess.Popen[bytes]) -> None:
     """End a program that still runs, and what it has started, as Ctrl-C does; by force in the end."""
     started = {child.pid, *descendants(child.pid)}

@@ -28,12 +28,13 @@ from ..error_codes import CudaError
 from ..libraries import HostError, libraries
 from ..messages import ASKS, HELLO, Channel, Gone, Message
 from ..processes import adopt_orphans, alive, ancestors
-from .programs import run_program
+from .programs import ignore_signals, run_program
 from .runs import LONGEST_PATH, SOCKET_NAME, Run, has_short_name
 
 _BACKLOG = 128
 _PATIENCE, _PAUSE = 50, 0.02  # looks for a process that ends, and seconds between them
 _WATCH = 0.5  # seconds between looks for launches of processes that have left
+_LAST_CALL = 5.0  # seconds that a call has to write its files when the server ends
 Visitor = Callable[["Server", Channel, int], None]  # of a process of the same user
 
 
@@ -92,6 +93,8 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
+        if error is not None:
+            self._stop_calls()
         self._listener.close()
         (self.folder / SOCKET_NAME).unlink(missing_ok=True)
         self._stack.close()
@@ -120,6 +123,13 @@ class Server:
         for client in list(self.clients.values()):
             if client.run is run and client.process.deadline is not None:
                 client.process.deadline.stop(Gone)
+
+    @ignore_signals()
+    def _stop_calls(self) -> None:
+        """Let the present call write its files to their end, and no other begin: the process ends."""
+        for client in list(self.clients.values()):
+            self.abandon(client.run)
+        self.lock.acquire(timeout=_LAST_CALL)  # not released
 
     def _settle(self) -> None:
         """Wait until the last calls of clients that have left are done, and forget these."""
