@@ -148,8 +148,17 @@ class _Search:
         key = int(self.output.kernel[index])
         aligner = Aligner(self.kernel, self.reference, key, wanted)
         edits = aligner.edits(key, wanted)
-        trivial = any(edit.kind == "unknown" for edit in edits)
+        trivial = any(edit.kind == "unknown" for edit in edits) or self._is_replaced(edits)
         return Element(index, edits, not trivial and aligner.proves(edits, key, wanted))
+
+    def _is_replaced(self, edits: Sequence[Edit]) -> bool:
+        """Return whether terms that the reference does not have are replaced by those that are missing: that
+        puts any sum right.
+        """
+        extra = [key for edit in edits if edit.kind == "extra term" for key in (edit.found, edit.partner)]
+        return any(edit.kind == "missing term" for edit in edits) and not all(
+            self.reference.known(key) for key in extra if key
+        )
 
     def _decided(self, element: Element) -> Element:
         """Return an element whose wrong values took another decision, beside what the reference has there:

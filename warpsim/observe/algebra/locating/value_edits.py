@@ -12,6 +12,7 @@ Kind = Literal[
     "unknown"
 ]  # fmt: skip
 _LOST = {"unknown": 6.0, "missing": 1.2, "extra": 1.2, "operation": 1.0, "operand": 1.0, "order": 1.1}
+_INSIDE = 5.0  # of operands without a reason
 
 
 class Edit(NamedTuple):
@@ -45,3 +46,11 @@ def cost(edits: Sequence[Edit]) -> float:
     groups = {(edit.kind, edit.detail, edit.kind == "unknown" and edit.pc) for edit in edits}
     nowhere = any(edit.pc < 0 for edit in edits)
     return sum(_LOST.get(kind, 1.3) for kind, _, _ in groups) + 0.001 * len(edits) + 3 * nowhere
+
+
+def loss(edits: Sequence[Edit], value: int) -> float:
+    """Return the cost of edits of a value: operands without a reason, wherever they are used, explain more
+    than that the value itself has none.
+    """
+    inside = {edit.pc for edit in edits if edit.kind == "unknown" and not edit.detail and edit.found != value}
+    return cost(edits) - (_LOST["unknown"] * len(inside) - _INSIDE if inside else 0)
