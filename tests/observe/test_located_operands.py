@@ -351,7 +351,9 @@ CASES = [
      "extra term", "fma.rn.f32 %f9, %f1, %f5, %f9;", "da[", "0"),
     ("nibbles", "mad.wide.u32 %rd3, %r0, 4, %p1;", "xor.b32 %r9, %r0, 1; mad.wide.u32 %rd3, %r9, 4, %p1;",
      "operand", "%r2, 15", "(zero[5] & 15)", "(zero[4] & 15)"),
-    ("nibbles", _f32(-64.0), _f32(-72.0), "missing", "", "", ""),
+    ("nibbles", _f32(-64.0), _f32(-72.0), "operand", "add.f32 %f1", "-72", "-64"),
+    ("nibbles", "and.b32 %r5, %r2, 15;", "and.b32 %r5, %r2, 15; add.u32 %r5, %r5, 1;",
+     "extra", "add.u32 %r5", "(zero", ""),
     ("leaky", "%f3, [%p1+4]", "%f3, [%p1+8]", "operand", "%f3, [%p1+8]", "w[2]", "w[1]"),
     ("gated", "mul.f32 %f9, %f8, %f1;", "mul.f32 %f9, %f8, %f1; mul.f32 %f9, %f9, %f2;",
      "extra", "mul.f32 %f9, %f9, %f2", "", ""),
@@ -385,3 +387,24 @@ def test_mistakes_in_computed_operands_are_located(
     has = place.operation if kind == "operation" else place.wanted
     assert place.found.startswith(found), place.message
     assert has.startswith(wanted), place.message
+
+
+@each_of(
+    [
+        ("nibbles", "and.b32 %r3, %r1, 0xF0;", "and.b32 %r3, %r1, 0x1F0;", "fma"),
+        ("blocks", "%r2, [%p1+4];", "%r2, [%p1+4]; and.b32 %r2, %r2, 0x7F7F7F7F;", "dp4a"),
+    ]
+)
+def test_terms_that_the_reference_lacks_prove_nothing(name: str, old: str, new: str, at: str) -> None:
+    """To take them away, and to add those that are missing, puts any sum right."""
+    answer, place = KERNELS[name].answer(old, new)
+    assert (answer, place is not None and place.proven) == ("other", False)
+    assert place is not None
+    assert place.location is not None
+    assert at in place.location.text, place.message
+
+
+def test_an_operand_without_a_name_is_located() -> None:
+    _, place = BLOCKS.answer("%r2, [%p1+4];", "%r2, [%p1+4]; and.b32 %r2, %r2, 0x7F7F7F7F;")
+    assert place is not None
+    assert (place.kind, place.certainty, place.wanted[:4]) == ("unknown", "located", "b[1,")

@@ -105,7 +105,7 @@ class Aligner:
             missing = len(found) == 1 and found[0].kind == "missing" and found[0].value == value
             here = use[0]
             return [found[0]._replace(value=here.value, delta=here.delta, pc=here.pc)] if missing else use
-        return self._earliest(found, value, wanted)
+        return self._of_number(self._earliest(found, value, wanted), value, wanted)
 
     def _earliest(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
         """Return where a factor is first multiplied too much, of several statements that multiply by it."""
@@ -120,6 +120,39 @@ class Aligner:
                 edit = self._edit("extra", key, other, key, other, factor, "*")
                 by_statement[made.pc].append(edit)
         return next((each for each in by_statement.values() if self.proves(each, value, wanted)), edits)
+
+    def _of_number(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
+        """Return that a number in a sum is another, where the reference has the sum with a number more."""
+        number = edits[0].partner
+        sums = len(edits) == 1 and edits[0].kind in ("missing", "extra") and edits[0].detail in ("+", "-")
+        if not sums or edits[0].value != value or not self.pairs.is_number(number):
+            return edits
+        for key in reversed(self._computed_below(value)):
+            for delta in (number, minus(0, number)):
+                edit = self._other_number(key, delta)
+                if edit is not None and self.proves([edit], value, wanted):
+                    return [edit]
+        return edits
+
+    def _other_number(self, key: int, delta: int) -> Edit | None:
+        """Return the edit of a number in a sum, by which the sum is larger by ``delta``."""
+        made = self.kernel.value(key)
+        if made is None or made.name not in ("+", "-", "fma"):
+            return None
+        for place, found in enumerate(made.operands):
+            if (
+                self.pairs.is_number(found)
+                and self.kernel.value(found) is None
+                and (made.name != "fma" or place == 2)
+            ):
+                right, other = plus(key, delta), _other(made.operands, found)
+                wanted = (minus if made.name == "-" and place else plus)(found, delta)
+                if wanted == 0:
+                    return self._edit(
+                        "extra", key, right, other, right, found, "-" if made.name == "-" else "+"
+                    )
+                return self._edit("operand", key, right, found, wanted, other)
+        return None
 
     def _by_use(self, value: int, wanted: int) -> list[Edit]:
         """Return that a value, right in itself, stands in place of another in one of its uses: to change that

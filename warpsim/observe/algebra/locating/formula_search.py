@@ -26,10 +26,10 @@ from .formula_graphs import KernelGraph, Name, ReferenceGraph, rational
 from .located_record import CHOICES, Certainty, Located, user_location
 from .operand_copies import copies_of
 from .output_maps import index_map, whole_output
-from .value_edits import Edit, cost
+from .value_edits import Edit, cost, is_restated
 
 _TRIED = 8  # wrong elements that a mistake is searched in
-_MOST_EVALUATED = 300_000  # values, of further elements on which it is proven
+_MOST_EVALUATED = 100_000  # values, of further elements on which it is proven
 _NAMELESS, _LONGEST = "a value without a name", 100  # characters of a formula with values without names
 _SPREAD = 7919  # a prime: places one behind the other become places far apart
 _METADATA = 4  # the operand of mma.sp that chooses
@@ -156,9 +156,7 @@ class _Search:
         puts any sum right.
         """
         extra = [key for edit in edits if edit.kind == "extra term" for key in (edit.found, edit.partner)]
-        return any(edit.kind == "missing term" for edit in edits) and not all(
-            self.reference.known(key) for key in extra if key
-        )
+        return is_restated(edits) and not all(self.reference.known(key) for key in extra if key)
 
     def _decided(self, element: Element) -> Element:
         """Return an element whose wrong values took another decision, beside what the reference has there:
