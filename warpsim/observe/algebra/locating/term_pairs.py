@@ -47,8 +47,8 @@ class TermPairs:
         return first, second
 
     def divided(self, lacking: list[Term], extra: list[Term]) -> list[Term]:
-        """Return lacking terms in the parts in which the kernel adds them: terms that have all variables but
-        one, and whose numbers add up.
+        """Return lacking terms in the parts in which the kernel adds them: terms in which one variable
+        differs, and numbers that add up to the number of the term.
         """
         near, found = defaultdict[tuple[int, ...], list[Term]](list), list[Term]()
         for term in extra:
