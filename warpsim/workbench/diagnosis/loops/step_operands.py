@@ -22,7 +22,7 @@ from ..solving.solving import Explanation, single_causes
 from ..solving.step_causes import Solution
 from ..solving.views import Index
 
-_MIXED = np.uint64(0x9E3779B97F4A7C15)  # an odd number: codes of all steps as one
+_MIXED = np.uint64(0x9E3779B97F4A7C15)  # an odd number, by which codes of steps are mixed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
