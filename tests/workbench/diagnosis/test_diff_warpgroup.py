@@ -25,7 +25,12 @@ DENSE = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"
 SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n16k32.f32.f16.f16"
 TF32 = "wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32"
 S8 = "wgmma.mma_async.sync.aligned.m64n16k32.s32.s8.u8"
-FORMS = [form for form in sampled_forms().values() if form.lanes == 128]
+LAYOUTS = {  # which types of as many bits share; the whole of it: python -m tools.mistakes.injected
+    (form.shape, form.sparse, form.a.bits, form.d.bits, form.d.is_float): form
+    for form in sampled_forms().values()
+    if form.lanes == 128
+}
+FORMS = [form for at, form in enumerate(LAYOUTS.values()) if form.shape.n == 8 or at % 8 == 3]
 
 
 class Case:
@@ -216,11 +221,10 @@ def test_arguments_are_checked() -> None:
 def test_fast_enough(n: int) -> None:
     case = Case(f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16", shared_a=False)
     noise = np.random.default_rng(0).integers(0, 1 << 32, case.d().shape, np.uint32)
-    case.found(noise, most=1)  # compiles
-    for most in (1, 2):
+    for most, seconds in ((1, 15.0), (2, 10.0)):  # the first compiles
         start = time.process_time()
         case.found(noise, most=most)
-        assert time.process_time() - start < 10
+        assert time.process_time() - start < seconds
 
 
 # --- misreadings ---------------------------------------------------------------------------------------

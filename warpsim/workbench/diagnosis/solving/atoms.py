@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, permutations
 from typing import Any
 
@@ -82,25 +82,18 @@ class Atoms:
         costs = np.array([step.cost for step in steps])
         number = np.repeat(np.arange(len(groups)), [len(group.steps) for group in groups])
         inside = np.concatenate([np.arange(len(group.steps)) for group in groups])
-        kept = self._distinct(groups, np.argsort(costs, kind="stable"))
+        every, kept = np.arange(self.places), np.argsort(costs, kind="stable")
+        self._tables: npt.NDArray[np.int32] | None = None
+        if self.places <= _COMPARED:
+            made = [group.evaluate(np.arange(len(group.steps)), every).astype(np.int32) for group in groups]
+            tables = np.concatenate(made)
+            kept = _first_of_equal(tables, kept)
+            self._tables = tables[kept] if len(kept) * self.places <= _KEPT else None
         self.cost, self._groups = costs[kept], groups
         self._group, self._inside = number[kept], inside[kept]
         self._steps = [steps[at] for at in kept.tolist()]
-        self._tables: Index | None = None
-        if len(kept) * self.places <= _KEPT:
-            self._tables = self._evaluated(np.arange(len(kept)), np.arange(self.places))
-
-    def _distinct(self, groups: Sequence[_Group], order: Index) -> Index:
-        """Return the atoms whose tables are not those of a cheaper atom; all, where there are many places."""
-        if self.places > _COMPARED:
-            return order
-        keys: list[int] = []
-        every = np.arange(self.places)
-        for group in groups:
-            tables = group.evaluate(np.arange(len(group.steps)), every)
-            keys += [hash(table.tobytes()) for table in tables.astype(np.int32)]
-        _, first = np.unique(np.array(keys)[order], return_index=True)
-        return order[np.sort(first)]
+        if self.places > _COMPARED and len(kept) * self.places <= _KEPT:
+            self._tables = self._evaluated(np.arange(len(kept)), every).astype(np.int32)
 
     def _evaluated(self, which: Index, places: Index) -> Index:
         made = np.empty((len(which), len(places)), np.intp)
@@ -111,10 +104,15 @@ class Atoms:
 
     def at(self, places: Index, which: Index | None = None) -> Index:
         """Return ``(M, n)``: the sources of some places, in all atoms or those of some numbers."""
-        which = np.arange(len(self)) if which is None else which
         if self._tables is not None:
-            return self._tables[np.ix_(which, places)]
-        return self._evaluated(which, places)
+            if which is not None and len(which) < len(self):
+                return self._tables[np.ix_(which, places)].astype(np.intp)
+            tables = self._tables.take(places, axis=1).astype(np.intp)
+            return tables if which is None else tables.take(which, axis=0)
+        if which is None:
+            return self._evaluated(np.arange(len(self)), places)
+        once, inverse = np.unique(which, return_inverse=True)
+        return self._evaluated(once, places)[inverse]
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -156,6 +154,13 @@ class Atoms:
         return frozenset(step.kind for step in self._steps)
 
 
+def _first_of_equal(tables: npt.NDArray[np.int32], order: Index) -> Index:
+    """Return the numbers in their order, those of the first of equal tables."""
+    keys = np.array([hash(table.tobytes()) for table in tables])
+    _, first = np.unique(keys[order], return_index=True)
+    return order[np.sort(first)]
+
+
 def atoms(views: Sequence[View]) -> Atoms:
     """Return all atoms of views of the same places."""
     return Atoms(views)
@@ -185,23 +190,28 @@ def _groups(view: View) -> Iterator[_Group]:
 def _of_one_field(view: View, number: int) -> _Group:
     """Return the atoms that replace the value of a field by a function of it."""
     field = view.fields[number]
-    steps = tuple(_changes(field))
+    steps = _changes(field)
     values = np.array([step.data for step in steps])
-    own, shift = view.coordinates[:, number], view.shifts[number]
+    own, nothing = view.coordinates[:, number], len(view.places)
+    further = (values - np.arange(field.size)) << view.shifts[number]  # of the packed index
+    further[(values < 0) | (values >= field.size)] = nothing
+    known = np.append(view.places, -1)
 
     def evaluate(which: Index, places: Index) -> Index:
-        new = values[np.ix_(which, own[places])]
-        inside = (new >= 0) & (new < field.size)
-        packed = view.packed[places] + (np.where(inside, new - own[places], 0) << shift)
-        return np.where(inside, view.places[packed], -1)
+        packed = further[which][:, own[places]] + view.packed[places]
+        return np.asarray(known.take(packed, mode="clip"))
 
     return _Group(view, steps, evaluate)
 
 
-def _changes(field: Field) -> Iterator[_Step]:
-    for part in (_moved, _over_the_edge, _scaled, _cut, _reordered_bits, _single_values, _within_blocks):
-        for cost, kind, facts, values in part(field.size):
-            yield _Step(cost, kind, {"field": field.name, "size": field.size, **facts}, values)
+@lru_cache(maxsize=256)
+def _changes(field: Field) -> tuple[_Step, ...]:
+    parts = (_moved, _over_the_edge, _scaled, _cut, _reordered_bits, _single_values, _within_blocks)
+    return tuple(
+        _Step(cost, kind, {"field": field.name, "size": field.size, **facts}, values)
+        for part in parts
+        for cost, kind, facts, values in part(field.size)
+    )
 
 
 Change = tuple[float, str, Facts, Index]  # cost, kind, facts, the new value of every value

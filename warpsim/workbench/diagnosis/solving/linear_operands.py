@@ -72,12 +72,12 @@ class Operand:
         """The number of places."""
         return len(self.views[0].coordinates)
 
-    @property
+    @cached_property
     def atoms(self) -> Atoms:
         """The maps of the places."""
         return _atoms(self.views)
 
-    @property
+    @cached_property
     def predicates(self) -> Predicates:
         """The sets of places."""
         return _predicates(self.views)
@@ -137,15 +137,16 @@ class Operand:
 
 
 def _once(make: Callable[[tuple[View, ...]], Any]) -> Callable[[tuple[View, ...]], Any]:
-    known: dict[tuple[int, ...], tuple[tuple[View, ...], Any]] = {}
+    """Make something of equal views once; forms of other types have the same layouts."""
+    known: dict[Any, Any] = {}
 
     def cached(views: tuple[View, ...]) -> Any:
-        key = tuple(map(id, views))
+        key = tuple((view.name, view.fields, view.coordinates.tobytes()) for view in views)
         if key not in known:
             if len(known) > 32:
                 known.clear()
-            known[key] = views, make(views)
-        return known[key][1]
+            known[key] = make(views)
+        return known[key]
 
     return cached
 

@@ -403,8 +403,9 @@ class _Screen:
         table = self.held.atoms.at(self.problem.where[line], which)
         for block in np.unique(blocks).tolist():
             own = np.flatnonzero(blocks == block)
-            moved = table[inverse[own]]
-            found[own] = self.held.values[np.where(moved < 0, NOTHING, moved + block * self.size)] @ weights
+            values = np.append(self.held.values[block * self.size : (block + 1) * self.size], 0.0)  # at -1
+            moved = table if len(own) == len(which) else table[inverse[own]]
+            found[own] = values[moved] @ weights
         return found
 
     def _partly(self, probes: Sequence[tuple[int, int]]) -> Iterator[tuple[Index, tuple[Piece, ...], float]]:

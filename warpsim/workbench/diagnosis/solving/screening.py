@@ -19,7 +19,7 @@ from .linear_operands import Operand
 from .views import NOTHING, Index
 
 _WRONG, _RIGHT = 16, 8  # elements of D that are probed
-_BLOCK = 1 << 22  # numbers at once
+_BLOCK = 1 << 20  # numbers at once
 _FEW = 64  # candidates that are compared on all of D at once
 _KEPT = 1 << 18  # candidates in some places only that agree with the first probe
 _COMPARED = 1 << 11  # candidates that are compared on all of D
@@ -76,8 +76,7 @@ def _spread(numbers: Index, count: int) -> Index:
 
 def evaluated(operand: Operand, candidates: Candidates, places: Index) -> Index:
     """Return ``(C, n)``: the sources that candidates have in some places."""
-    which, inverse = np.unique(candidates.atom, return_inverse=True)
-    made = operand.atoms.at(places, which)[inverse]
+    made = operand.atoms.at(places, candidates.atom)
     source = candidates.source[:, None]
     made = np.where((made < 0) | (source == ZERO), NOTHING, made + source * operand.size)
     if (candidates.predicate == EVERYWHERE).all():
