@@ -18,11 +18,20 @@ ORDER = (  # a room imports itself and those before it
 )
 PARTS = {  # room or package -> its parts in order; modules that are not named come last
     "base": ("errors", "environment", "folders", "text_columns", "files", "cluster"),
-    "sums": ("arithmetic", "execution", "products"),
+    "sums": ("arithmetic", "rule_programs", "execution", "products"),
     "machine": ("state", "bind", "native", "run", "opcodes", "load", "independence", "grid", "host"),
     "observe": ("checks", "recording", "stops", "algebra"),  # checks may not depend on the algebra
     "programs": ("launch", "interactive", "compilers", "exec"),
-    "workbench": ("inputs", "traces", "vectors", "generation", "diagnosis", "explanation", "debugger"),
+    "workbench": (
+        "inputs",
+        "traces",
+        "vectors",
+        "generation",
+        "models",
+        "diagnosis",
+        "explanation",
+        "debugger",
+    ),
     "workbench.generation": ("sums", "cases", "coverage"),
     "workbench.diagnosis": (
         *("library", "dumps", "solving", "contents", "origins", "search", "loops", "recordings"),
@@ -47,7 +56,16 @@ NEVER = {  # part of the package -> parts and packages that it must not import, 
         "memory",
     },
     "sums.arithmetic.kernels": {"isa", "errors", "ml_dtypes"},
-    "sums.arithmetic.reference": {"kernels", "planes", "codes", "numerics", "ml_dtypes", "numba"},
+    "sums.arithmetic.reference": {
+        "kernels",
+        "planes",
+        "codes",
+        "numerics",
+        "ml_dtypes",
+        "numba",
+        "rule_programs",
+    },
+    "sums.rule_programs": {"arithmetic", "reference", "kernels", "numerics", "ml_dtypes", "numba"},
     "sums.execution": {"cluster"},
     **{f"sums.execution.{name}": {"ptx"} for name in ("pipeline", "inputs", "recipes", "fused_registers")},
 }

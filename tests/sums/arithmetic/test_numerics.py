@@ -16,6 +16,7 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
+from tests.helpers.dot_codes import ARITHMETICS
 from tests.helpers.families import each_of
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.formats import FORMATS, Format
@@ -25,14 +26,6 @@ from warpsim.sums.arithmetic import numerics, reference
 from warpsim.sums.execution.pipeline import rule_for
 
 DOTS = 24  # of each kind; a multiple of 12 has every gap in every role
-# A rule that must be asked for is in no list of forms: nvfp4 of tcgen05, 128 x 8, in groups of 4.
-QUADS = warpsim.decode(
-    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16",
-    target="sm_100a",
-    idesc=0x08020480,
-    numerics="groups_of_4",
-)
-ARITHMETICS = (*nasty.arithmetics(), QUADS)
 
 
 # --- kernel = reference ----------------------------------------------------------------------------

@@ -45,7 +45,7 @@ _VERBS = {  # what people come for: verbs, with the module of each, imported whe
     },
     "Look": {
         "view": ("view", "write a page of a trace, a launch or a vector set"),
-        "explore": ("explore", "write a page with the layouts of all instructions"),
+        "explore": ("view", "write a page with the layouts of all instructions"),
         "layout": ("layout", "draw which lane and register hold which element"),
         "desc": ("desc", "explain a matrix descriptor, and what is wrong with it"),
         "info": ("info", "list the instructions of a chip, or describe a form"),
@@ -58,6 +58,7 @@ _VERBS = {  # what people come for: verbs, with the module of each, imported whe
     },
     "Test hardware and models": {
         "vectors": ("vectors", "make cases that hit the corners of an instruction"),
+        "model": ("model", "write a golden model in C, to link without Python"),
         "verify": ("verify", "execute vector sets and traces again"),
         "convert": ("convert", "a vector set for $readmemh, TestFloat, C, CSV"),
         "warmup": ("warmup", "compile every kernel ahead of use"),

@@ -1,4 +1,4 @@
-"""``warpsim view``: write an interactive report of a trace or of a launch's recording, one HTML file."""
+"""``warpsim view``, ``warpsim explore``: write a page of a trace or a recording, or of all layouts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from .options import InputFile, Out, Select, Target, Undefined
+from .options import InputFile, MnemonicOrNone, NeededOut, Out, Select, Target, Undefined
 from .output import EXPECTED, MISMATCH, deliver, perform
 from .sources import check_unselected, is_recording, recorded
 from .verbs import Option, verb
@@ -15,6 +15,7 @@ from .verbs import Option, verb
 if TYPE_CHECKING:
     from ...observe.recording.selection import Selection
     from ..report import Report
+    from ..report.explorer import Explorer
 
 
 @verb
@@ -91,3 +92,32 @@ def _sentence(summary: dict[str, Any], recorded_only: bool) -> str:
     count, size = summary["instructions"], summary["bytes"] / 1e6
     middle = "" if recorded_only else f", {verdict}"
     return f"{summary['report']}: {count} instructions{middle}, {size:.1f} MB"
+
+
+# --- layouts ----------------------------------------------------------------------------------------
+
+
+@verb
+def explore(
+    mnemonic: MnemonicOrNone = None,
+    *,
+    out: Annotated[NeededOut, Option(metavar="FILE.html"), "Where to write the page."] = Path(
+        "explorer.html"
+    ),
+) -> int:
+    """Write a page with the layouts of every form of every target: one HTML file that loads nothing.
+
+    B above D and A beside it, metadata, scales and shared tiles, from element to lane and back; PTX, CuTe
+    layouts and C code to copy; figures as text, CSV, Markdown and LaTeX. It opens at MNEMONIC.
+    """
+    made = perform(_explorer, Path("MNEMONIC"), mnemonic)
+    perform(made.save, out)
+    size = out.stat().st_size
+    document = {"page": out.as_posix(), "bytes": size, "forms": made.forms, "opens_at": made.form}
+    return deliver(document, f"{out.as_posix()}: {made.forms:,} forms, {size / 1e6:.1f} MB")
+
+
+def _explorer(_: Path, mnemonic: str | None) -> Explorer:
+    from ..report.explorer import explore as explorer_of
+
+    return explorer_of(mnemonic) if mnemonic else explorer_of()

@@ -54,7 +54,7 @@ def model_of(instruction: Instruction, name: str) -> Model:
     """
     target, _, changes = name.partition(":")
     form = on_target(replace(instruction, target=None), target)
-    return Model(name=name, instruction=form, rule=_changed_rule(rule_for(form), changes, name))
+    return Model(name=name, instruction=form, rule=changed_rule(rule_for(form), changes, name))
 
 
 _RANGES = {  # of a rule's numbers, within which its kernel computes exactly
@@ -65,7 +65,11 @@ _RANGES = {  # of a rule's numbers, within which its kernel computes exactly
 }
 
 
-def _changed_rule(rule: Rule, changes: str, name: str) -> Rule:
+def changed_rule(rule: Rule, changes: str, name: str, others: Sequence[str] = ()) -> Rule:
+    """Return a rule with other whole numbers; an error names the model, and ``others`` that it may have.
+
+    Raises OperandError.
+    """
     if not changes:
         return rule
     step: Any = rule.aligned or rule
@@ -74,7 +78,7 @@ def _changed_rule(rule: Rule, changes: str, name: str) -> Rule:
     for change in changes.split(","):
         key, _, value = change.partition("=")
         if key not in legal or not value.removeprefix("-").isdecimal():
-            known = ", ".join(legal) or "none"
+            known = ", ".join([*legal, *others]) or "none"
             raise OperandError(
                 f"model {name!r}: {change!r} is not a PARAMETER=NUMBER; parameters are {known}"
             )

@@ -1,0 +1,90 @@
+"""``warpsim model``: write a golden model in C."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+
+from .options import FOLDER, Idesc, Json, Mnemonic, NeededTarget
+from .output import deliver, perform
+from .verbs import Option, verb
+
+_NAME = re.compile(r"[A-Za-z]\w{0,60}", re.ASCII)
+
+
+def _name_of(text: str) -> str:
+    """Return an identifier of C. Raises UsageError."""
+    if not _NAME.fullmatch(text):
+        raise click.UsageError(f"--name {text!r}: expected an identifier of C, such as f16_model")
+    return text
+
+
+@dataclass(kw_only=True)
+class Request:
+    """The options of the verb, and the form."""
+
+    target: NeededTarget
+    name: Annotated[str, Option(parse=_name_of), "Name of the functions and of the files."]
+    out: Annotated[Path, FOLDER, Option(names=("-o", "--out")), "Write the files into this folder."]
+    unit: Annotated[
+        str | None,
+        Option(metavar="PARAMETER=VALUE,..."),
+        "A unit of your own: length, fraction_bits, exponent_floor, group, precision, rounding.",
+    ]
+    idesc: Idesc
+    force: Annotated[bool, "Replace files that are there."]
+    as_json: Json
+    source: str = field(default="", init=False)
+
+
+@verb
+def model(source: Annotated[Mnemonic, Option(metavar="MNEMONIC")], *, request: Request) -> int:
+    """Write a golden model of a form on a chip: C99 with integers alone, to link without Python.
+
+    \b
+    NAME.h, NAME.c    NAME_dot: a dot product of codes, with every intermediate
+                      NAME: the instruction, on registers of a warp as warpsim.execute
+                      takes them; of wgmma and tcgen05.mma on matrices of codes
+    NAME.hpp          the same with std::array
+    NAME_check.c      runs NAME_cases.h: corner cases with the D of the kernels
+    Makefile          make check; CMakeLists.txt does the same
+
+    The header states the evidence of the rule. The functions are reentrant: no allocation, no globals, no
+    floating point. --unit changes numbers of the chip's rule: the model is then of a unit that no chip has.
+    Files that are there are kept, and the verb fails, without --force.
+    """
+    request.source = source
+    return perform(_done, request.out, request)
+
+
+def _done(folder: Path, request: Request) -> int:
+    from ...sums.execution.interface import decode
+    from ...sums.execution.pipeline import rule_for
+    from ...workbench.models.c_model import CModel, check_name
+    from ...workbench.models.model_files import cases_of, files_of, write_model
+    from ...workbench.models.own_units import unit_rule
+
+    form = decode(request.source, target=request.target, idesc=request.idesc)
+    rule = rule_for(form)
+    if request.unit:
+        rule = unit_rule(rule, request.unit)
+    check_name(request.name, form, rule)
+    written = CModel(request.name, form, rule)
+    files = files_of(written, cases_of(written, own_numbers=request.unit is not None))
+    write_model(folder, files, force=request.force)
+    document: dict[str, Any] = {
+        "instruction": form.mnemonic,
+        "target": form.target,
+        "evidence": rule.evidence.label,
+        "files": {name: text.count("\n") for name, text in files.items()},
+    }
+    return deliver(document, lambda: _lines(folder, document))
+
+
+def _lines(folder: Path, document: dict[str, Any]) -> list[str]:
+    counts = [f"{count:>7,} lines  {folder / name}" for name, count in document["files"].items()]
+    return [*counts, f"evidence: {document['evidence']}", f"check it: make -C {folder} check"]

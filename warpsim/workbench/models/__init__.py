@@ -1,0 +1,1 @@
+"""Golden models: rules printed as C, to link without Python."""

@@ -1,0 +1,199 @@
+"""A golden model in C99: NAME.h and NAME.c of one form on one chip, freestanding and reentrant.
+
+``NAME_dot`` computes an element of D from codes, with every intermediate; ``NAME`` a whole instruction. The
+header states the evidence of the rule: a model that hides that a rule is inferred would be worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from textwrap import wrap
+
+from ...base.errors import OperandError
+from ...isa.fragments import legal_fields
+from ...isa.instruction import Instruction
+from ...isa.rules import Rule
+from ...sums.rule_programs.rule_templates import program_of
+from .c_dot import DotProduct
+from .c_operands import Operands
+
+_WIDTH = 100
+
+
+def check_name(name: str, form: Instruction, rule: Rule) -> None:
+    """Raise OperandError for a name that the model gives something else."""
+    code = re.sub(r"/\*.*?\*/", "", CModel("_", form, rule).source(), flags=re.DOTALL)
+    if name in re.findall(r"\w+", code):
+        raise OperandError(f"{name} is a name inside the model: choose another, such as {name}_model")
+
+
+class CModel:
+    """The model of a form by a rule, under a name that is an identifier of C.
+
+    Raises OverflowError where a sum of the rule needs more than 63 bits.
+    """
+
+    def __init__(self, name: str, form: Instruction, rule: Rule) -> None:
+        self.name, self.form, self.rule = name, form, rule
+        self.dot = DotProduct(name, program_of(rule.bare, form.product))
+        self.operands = Operands(form, self.dot.word)
+        self.arguments = tuple(self.operands.arguments())
+
+    @property
+    def prototype(self) -> str:
+        """The declaration of NAME."""
+        return f"void {self.name}({', '.join(each.declaration for each in self.arguments)})"
+
+    def header(self) -> str:
+        """Return NAME.h."""
+        guard = f"{self.name.upper()}_H"
+        return "\n".join(
+            [
+                *self._about(),
+                f"#ifndef {guard}",
+                f"#define {guard}",
+                "#include <stdint.h>",
+                "#ifdef __cplusplus",
+                'extern "C" {',
+                "#endif",
+                "",
+                "/* Every intermediate of a dot product, in the order in which they are computed. */",
+                "typedef struct {",
+                *(
+                    f"  {each.type} {each.name}{f'[{each.count}]' if each.count > 1 else ''};"
+                    for each in self.dot.fields
+                ),
+                f"}} {self.name}_trace;",
+                "",
+                "/* An element of D: codes in stored order, as many as stored columns; trace may be 0. */",
+                f"{self.dot.prototype};",
+                "",
+                "/* The whole instruction.",
+                *(f"   {each.name}: {each.text}" for each in self.arguments),
+                "*/",
+                f"{self.prototype};",
+                *self._legal_lines("declared"),
+                "",
+                "#ifdef __cplusplus",
+                "}",
+                "#endif",
+                "#endif",
+                "",
+            ]
+        )
+
+    def _about(self) -> Iterator[str]:
+        evidence = self.rule.evidence
+        yield f"/* {self.form.mnemonic}"
+        yield f"   on {self.form.target}: a golden model, by the rule of which the evidence is stated here."
+        lines = wrap(f"Evidence: {evidence.label}. {evidence.detail}".replace("*/", "* /"), _WIDTH - 3)
+        yield from (f"   {line}" for line in lines)
+        if self.form.pattern is not None:
+            yield "   Undefined metadata is read literally: NAME_legal is 0.".replace("NAME", self.name)
+        if self.form.products > 1:
+            yield f"   The {self.form.products} independent products are stacked, row after row."
+        yield "   Written by warpsim model. */"
+
+    def source(self) -> str:
+        """Return NAME.c."""
+        parts = [
+            f'#include "{self.name}.h"',
+            *self.dot.functions(),
+            "\n".join(self.dot.body()),
+            *self.operands.functions(),
+            "\n".join(self._body()),
+            "\n".join(self._legal_lines("defined")),
+        ]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _body(self) -> Iterator[str]:
+        form, word = self.form, self.dot.word
+        m, n, products = form.shape.m, form.shape.n, form.products
+        yield f"{self.prototype} {{"
+        yield f"  {word} left[{form.stored_k}], right[{form.stored_k}], code;"
+        if form.scale:
+            yield f"  {word} scales_a[{form.stored_k}], scales_b[{form.stored_k}];"
+        yield f"  int {', '.join(self._counters())};"
+        if self.operands.in_registers:
+            words = form.lanes * form.held("d").words
+            yield f"  {word} result[{words}]; /* d may be c */"
+            yield f"  for (at = 0; at < {words}; at++) result[at] = 0;"
+        first = f"{m} * product" if products > 1 else "0"
+        last = f"{m} * product + {m}" if products > 1 else str(m)
+        if products > 1:
+            yield f"  for (product = 0; product < {products}; product++)"
+        yield f"  for (row = {first}; row < {last}; row++)"
+        yield f"  for (column = 0; column < {n}; column++) {{"
+        yield f"    for (s = 0; s < {form.stored_k}; s++) {{"
+        yield from (f"      {line}" for line in self._factors())
+        yield "    }"
+        scales = ", scales_a, scales_b" if form.scale else ""
+        yield f"    code = {self.name}_dot(left, right, c_code(c, row, column){scales}, 0);"
+        yield from (f"    {line}" for line in self._store())
+        yield "  }"
+        if self.operands.in_registers:
+            yield f"  for (at = 0; at < {form.lanes * form.held('d').words}; at++) d[at] = result[at];"
+        if any(each.name == "selector" for each in self.arguments) and len(form.selectors) == 1:
+            yield "  (void)selector;"
+        yield "}"
+
+    def _counters(self) -> Iterator[str]:
+        yield from ("row", "column", "s", "k")
+        if self.form.products > 1:
+            yield "product"
+        if self.operands.in_registers:
+            yield "at"
+        if self.form.sparse:
+            yield from ("chunk", "field", "index")
+
+    def _factors(self) -> Iterator[str]:
+        form, pattern = self.form, self.form.pattern
+        yield "left[s] = a_code(a, row, s);"
+        if pattern is None:
+            yield "k = s;"
+        else:
+            half = f"s / {pattern.unit} % 2" if pattern.unit > 1 else "s % 2"
+            index = "field >> 1 & 1" if pattern.kept == 1 else f"field >> 2 * ({half}) & 3"
+            unit = f" * {pattern.unit} + s % {pattern.unit}" if pattern.unit > 1 else ""
+            yield f"chunk = s / {pattern.stored};"
+            yield f"field = (int){self.operands.field_of_chunk()};"
+            yield f"index = {index};"
+            yield f"k = chunk * {pattern.chunk} + index{unit};"
+        row = f"{form.shape.k} * product + k" if form.products > 1 else "k"
+        yield f"right[s] = b_code(b, {row}, column);"
+        if form.scale:
+            chunk = f"k / {form.shape.k // form.scale_chunks}"
+            yield from (f"scales_{side}[s] = {self.operands.scale_of_chunk(side, chunk)};" for side in "ab")
+
+    def _store(self) -> Iterator[str]:
+        if not self.operands.in_registers:
+            yield f"d[row * {self.form.shape.n} + column] = code;"
+            return
+        lane, register, bit = self.operands.place("d")
+        shifted = f" << ({bit})" if bit != "0" else ""
+        yield f"result[({lane}) * {self.form.held('d').words} + ({register})] |= code{shifted};"
+
+    # --- legal metadata ---
+
+    def _legal_lines(self, part: str) -> Iterator[str]:
+        """Yield NAME_legal, declared or defined: whether PTX defines what metadata means."""
+        pattern, form = self.form.pattern, self.form
+        if pattern is None:
+            return
+        selector = ", int selector" if self.operands.in_registers else ""
+        prototype = f"int {self.name}_legal(const uint32_t *e{selector})"
+        if part == "declared":
+            yield "/* Whether every field of the metadata has a meaning: 1 or 0. */"
+            yield f"{prototype};"
+            return
+        legal = sum(1 << field for field, meant in enumerate(legal_fields(form)) if meant)
+        yield f"{prototype} {{"
+        yield "  int row, chunk, legal = 1;"
+        yield f"  for (row = 0; row < {form.shape.m}; row++)"
+        yield f"  for (chunk = 0; chunk < {form.shape.k // pattern.chunk}; chunk++)"
+        yield f"    legal &= 0x{legal:x} >> {self.operands.field_of_chunk()} & 1;"
+        if self.operands.in_registers and len(form.selectors) == 1:
+            yield "  (void)selector;"
+        yield "  return legal;"
+        yield "}"
