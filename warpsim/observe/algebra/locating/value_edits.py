@@ -51,7 +51,7 @@ def cost(edits: Sequence[Edit]) -> float:
 def is_restated(edits: Sequence[Edit]) -> bool:
     """Return whether terms are taken away and others added: that puts any sum right."""
     kinds = {edit.kind for edit in edits}
-    return "extra term" in kinds and bool(kinds & {"missing term", "missing"})
+    return kinds >= {"extra term"} and bool(kinds & {"missing term", "missing"})
 
 
 def loss(edits: Sequence[Edit], value: int) -> float:
