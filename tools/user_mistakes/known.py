@@ -415,7 +415,7 @@ def _(x: Group, rng: Any) -> Any:
     return x.computed(x.A[:, :16], x.B[:, :16]).reshape(4, 16, 64)[[1, 0, 2, 3]].reshape(64, 64)
 
 
-@group("warps exchanged in pairs in C", r"C: (neighbouring warps|warp pairs)", "C")
+@group("warps exchanged in pairs in C", said("c", "xor", field="warp", by=1), "C")
 def _(x: Group, rng: Any) -> Any:
     x.C = x.C.reshape(4, 16, 64)[[1, 0, 3, 2]].reshape(64, 64)
     return x.computed(x.A[:, :16], x.B[:, :16])

@@ -569,7 +569,7 @@ def test_noise_has_no_explanation_and_is_fast_enough(suffix: str) -> None:
     d = np.random.default_rng(0).integers(0, 1 << 32, case.d().shape, np.uint32)
     start = time.process_time()
     found = case.diagnosis(d)
-    assert time.process_time() - start < 60  # seconds of the processor; 15 are wanted, two causes take 27
+    assert time.process_time() - start < 15
     assert not found.found
     assert found.closest == ()
     assert found.simulated > 5000

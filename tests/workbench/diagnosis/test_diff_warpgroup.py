@@ -175,8 +175,7 @@ def test_mistakes_in_every_form_are_found(form: Instruction) -> None:
     others = other_causes(setting)
     for mistake in (of_grammar(setting, rng, parts=False), others[int(rng.integers(len(others)))]):
         outcome = trial(setting, [mistake], int(rng.integers(1000)), 1)
-        # open: maps of C are not found in every form
-        assert outcome in ("found", "no effect") or mistake.operands == ("c",), mistake.name
+        assert outcome in ("found", "no effect"), mistake.name
 
 
 def test_two_mistakes() -> None:
@@ -222,7 +221,7 @@ def test_arguments_are_checked() -> None:
 def test_fast_enough(n: int) -> None:
     case = Case(f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16", shared_a=False)
     noise = np.random.default_rng(0).integers(0, 1 << 32, case.d().shape, np.uint32)
-    for most, seconds in ((1, 30.0), (2, 60.0)):  # 15 are wanted; two causes take more, compilation counts
+    for most, seconds in ((1, 15.0), (2, 10.0)):  # the first compiles
         start = time.process_time()
         case.found(noise, most=most)
         assert time.process_time() - start < seconds

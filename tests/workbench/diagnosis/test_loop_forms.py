@@ -9,9 +9,10 @@ import pytest
 
 import warpsim
 from tools.loop_mistakes import STEPS, expected, random_given, trials
+from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import LoopDiagnosis, diagnose_product
-from warpsim.workbench.diagnosis.solving.product_loops import Given
+from warpsim.workbench.diagnosis.solving.product_loops import Given, Loop
 
 _SCALED = "row.col.kind::{}.block_scale{}.f32.e2m1.e2m1.f32.{}"
 FORMS = [
@@ -73,6 +74,26 @@ def test_scales_of_the_step_before(form: Instruction) -> None:
     assert "every step reads scales of B of the previous step" in names(
         found(form, given, expected(form, stale))
     )
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.scale], ids=str)
+def test_scales_of_other_rows_in_every_step(form: Instruction) -> None:
+    given = random_given(form, 8, rows=2)
+    rows = np.arange(len(given.scale_a)) ^ 8
+    wrong = Given(A=given.A, B=given.B, C=given.C, scale_a=given.scale_a[rows], scale_b=given.scale_b)
+    first = found(form, given, expected(form, wrong)).matches[0]
+    assert first.facts["operand"] == "scales of A", first
+    assert "scales of A: rows g and g + 8 exchanged" in (first.name, *first.also), first
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.sparse], ids=str)
+def test_metadata_of_other_lanes_in_every_step(form: Instruction) -> None:
+    given, lanes = random_given(form, 9), np.arange(form.lanes) ^ 4
+    loop = Loop(form, given)
+    steps = [(registers | {"e": registers["e"][..., lanes, :]}, how) for registers, how in loop.plain()]
+    (codes,) = loop.chain(steps, loop.accumulators)
+    first = found(form, given, matrix_of(codes, form.d)).matches[0]
+    assert (first.facts["operand"], first.facts["map"]) == ("metadata", "xor"), first
 
 
 @pytest.mark.parametrize("form", FORMS[3:5], ids=str)

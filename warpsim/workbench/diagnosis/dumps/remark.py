@@ -13,15 +13,13 @@ from enum import Enum
 class RemarkKind(Enum):
     """What a remark states; the value is the sentence, with the names of its facts."""
 
-    ROWS = "D's rows are permuted: row r holds what belongs in row {order}; {regular}"
-    COLUMNS = "D's columns are permuted: column j holds what belongs in column {order}; {regular}"
-    BLOCKS = "each {size} x {size} block of D is transposed: .trans of stmatrix is missing, or too much"
-    ROWS_AND_COLUMNS = "D's rows and columns are permuted: they hold rows {rows} and columns {columns}"
-    INDEX_BITS = (
-        "D is a permutation of the expected values by the bits of their indices: "
-        "D[r, c] holds what belongs in row ({row}), column ({column}), highest bit first"
+    ROWS = (
+        "D's rows are permuted: row r holds what belongs in row {order}[r]; {moved} of {count} are elsewhere"
     )
-    LANE_ORDER = "D is stored as if lane l had elements 4 * l to 4 * l + 3 (addressed as lane * 4)"
+    COLUMNS = (
+        "D's columns are permuted: column j holds what belongs in column {order}[j]; "
+        "{moved} of {count} are elsewhere"
+    )
     ELEMENTS = "D is a permutation of the expected values{count}: {first}, …"
     FUNCTION = "D is the expected result {function}"
     FUNCTION_UNKNOWN = "D is a function of each expected value, whatever its place: {pairs}"
@@ -58,14 +56,8 @@ class RemarkKind(Enum):
     SHARED = "behind the wrong {which}: {parts}"
 
 
-_VAGUE = {RemarkKind.FUNCTION_UNKNOWN, RemarkKind.INDEX_BITS, RemarkKind.ELEMENTS, RemarkKind.C_UNRELATED}
-_OF_POSITIONS = {
-    RemarkKind.ROWS,
-    RemarkKind.COLUMNS,
-    RemarkKind.BLOCKS,
-    RemarkKind.ROWS_AND_COLUMNS,
-    RemarkKind.SHARED,
-}
+_VAGUE = {RemarkKind.FUNCTION_UNKNOWN, RemarkKind.ELEMENTS, RemarkKind.C_UNRELATED}
+_OF_POSITIONS = {RemarkKind.ROWS, RemarkKind.COLUMNS, RemarkKind.SHARED}
 
 
 @dataclass(frozen=True)

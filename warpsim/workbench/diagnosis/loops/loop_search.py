@@ -43,6 +43,7 @@ from .loop_mistakes import WithinSteps
 from .loop_pairs import Pairs
 from .loop_screen import Screen
 from .memory_strides import found_in_memory
+from .step_operands import moved_in_every_step
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
 _PRODUCTS = 1 << 28  # multiplications that all of them may take together
@@ -201,7 +202,7 @@ class _Search:
             return tuple(_stored_cause(name) for name in stored), ()
         seen: list[LoopCause] = []
         self.cut = False
-        if exact := self._exact(self._steps) or self._exact(self._operands):
+        if exact := self._exact(self._steps) or self._exact(self._operands) or self._exact(self._selected()):
             return exact, ()
         seen += [self._near_cause(solution) for solution in self._operands[:_SHOWN]]
         for number, stage in enumerate(chain(stages(self.loop, self.view, self._pairs), ((),))):
@@ -274,6 +275,14 @@ class _Search:
         found = tuple(operands)
         self.tried += operands.tried
         return found
+
+    def _selected(self) -> list[Solution]:
+        """Return metadata and scales that every step read from elsewhere, but for rounding."""
+        at = self.view.tile
+        tiles = self.expected_tiles, self.wanted_tiles
+        found, tried = moved_in_every_step(self.loop, tiles, self.loop.tiles_of(self._near)[at], at)
+        self.tried += tried
+        return found[:_SHOWN]
 
     def _near_cause(self, solution: Solution) -> LoopCause:
         """Return a solution that does not give every bit."""

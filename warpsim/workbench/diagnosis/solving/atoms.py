@@ -543,7 +543,7 @@ def _of_field(field: Field, value: Index) -> Iterator[Condition]:
     for bit in range(field.bits):
         for given in (0, 1):
             yield 2, {**name, "bit": bit, "is": given}, value >> bit & 1 == given
-    every = range(field.size) if field.size <= _SMALL else (0, field.size - 1)
+    every = range(field.size) if field.size <= 2 * _SMALL else (0, field.size - 1)
     for number in every:
         yield 3, {**name, "value": number}, value == number
     for bound in range(2, field.size - 1) if field.size <= _SMALL else range(8, field.size, 8):

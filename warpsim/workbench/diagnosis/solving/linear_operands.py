@@ -339,6 +339,20 @@ class Tile:
         """What D has besides the products: C."""
         return self.matrix("c")
 
+    @cached_property
+    def products(self) -> Numbers:
+        """A times B as it should be, without C and before anything saturates, ``(products, m, n)``."""
+        made = (self.left * self.scales("a")) @ (self.matrix("b") * self.scales("b"))
+        if self.is_xor:
+            made = self.left.sum(axis=2)[..., None] + self.matrix("b").sum(axis=1)[:, None] - 2 * made
+        return np.asarray(made)
+
+    @property
+    def magnitude(self) -> Numbers:
+        """Sums of the absolute values of the products, ``(products, m, n)``."""
+        left, right = self.left * self.scales("a"), self.matrix("b") * self.scales("b")
+        return np.asarray(np.abs(left) @ np.abs(right))
+
     @property
     def is_xor(self) -> bool:
         """Whether bits are combined by exclusive or."""
@@ -350,6 +364,13 @@ def operands(tile: Tile, spread: Numbers | None = None) -> Iterator[Operand]:
     with np.errstate(all="ignore"):
         for problem in _problems(tile):
             yield _made(tile, *problem, spread=spread)
+
+
+def selecting_operands(tile: Tile) -> Iterator[Operand]:
+    """Yield metadata and scales of a tile."""
+    with np.errstate(all="ignore"):
+        for problem in _selected(tile):
+            yield _made(tile, *problem, spread=None)
 
 
 def unposed(setting: Setting, name: str) -> Operand:
@@ -378,17 +399,22 @@ Problem = tuple[str, Index, Numbers, Numbers | None, Numbers | None]  # name, wh
 
 def _problems(tile: Tile) -> Iterator[Problem]:
     """Yield name, ``where``, ``T``, ``W`` and ``look`` of every operand."""
-    form, d, c = tile.instruction, tile.result, tile.offset
+    d, c = tile.result, tile.offset
     places = np.arange(d.size)[:, None]
     yield "d", places, d.reshape(-1, 1), np.ones((d.size, 1, 1)), None
-    products = decoded(tile.expected, form.d) - c
-    yield "c", places, (d - products).reshape(-1, 1), np.ones((d.size, 1, 1)), None
+    yield "c", places, (d - tile.products).reshape(-1, 1), np.ones((d.size, 1, 1)), None
     yield "cd", places, (d - c).reshape(-1, 1), np.ones((d.size, 1, 1)), None
     yield from _multiplicands(tile, d - c)
-    if form.sparse:
-        yield _metadata(tile, (d - c)[0])
-    if form.scale:
-        yield from _scales(tile, (d - c)[0])
+    yield from _selected(tile)
+
+
+def _selected(tile: Tile) -> Iterator[Problem]:
+    """Yield the problems of metadata and of scales."""
+    rest = (tile.result - tile.offset)[0]
+    if tile.instruction.sparse:
+        yield _metadata(tile, rest)
+    if tile.instruction.scale:
+        yield from _scales(tile, rest)
 
 
 def _multiplicands(tile: Tile, rest: Numbers) -> Iterator[Problem]:
@@ -447,7 +473,7 @@ def _made(tile: Tile, *problem: Any, spread: Numbers | None) -> Operand:
     codes = np.concatenate([source.codes(given)[0 if "d" in given else tile.number] for source in every])
     values = _values(tile.instruction, name, codes)
     if name == "cd":
-        values = values - tile.offset.reshape(-1)
+        values = tile.products.reshape(-1)
     return Operand(
         name=name,
         setting=setting,
@@ -480,6 +506,9 @@ def _near(tile: Tile, name: str, target: Numbers, weights: Numbers, own: Numbers
     form = tile.instruction
     if not form.d.is_float:
         return np.full_like(target, _EXACT)
+    if name == "c":  # what is added changes, the products do not
+        largest = np.nan_to_num(np.abs(own), posinf=0.0).max()
+        return np.asarray(_share(form) * (np.nan_to_num(tile.magnitude).reshape(-1, 1) + largest) + 1e-300)
     size = np.abs(weights).max(axis=-1) if name == "e" else np.abs(weights)
     most = 1.0 if name == "e" else float(np.nan_to_num(np.abs(own), posinf=0.0).max(initial=0.0))
     largest = sum(float(np.nan_to_num(np.abs(each), posinf=0.0).max()) for each in (tile.result, tile.offset))

@@ -60,15 +60,15 @@ def ordered(first: Side, second: Side, pairs: Pairs) -> Pairs:
 
 
 def elements(tile: Tile, wrong: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return rows (of products stacked) and columns of some wrong elements, and of right elements."""
-    flags = wrong.reshape(-1, wrong.shape[-1]) & np.isfinite(tile.result.reshape(-1, wrong.shape[-1]))
-    other = ~flags & np.isfinite(tile.result.reshape(-1, wrong.shape[-1]))
+    """Return rows (of products stacked) and columns of wrong, then of right elements, the largest first."""
+    d, flags = (each.reshape(-1, wrong.shape[-1]) for each in (np.abs(tile.result), wrong))
+    finite = np.isfinite(d)
     found = []
-    for which, count in ((flags, _PROBES), (other, 3)):
+    for which, count in ((flags & finite, _PROBES), (~flags & finite, 3)):
         at = np.argwhere(which)
         if len(at):
             chosen = at[np.linspace(0, len(at) - 1, count).astype(int)]
-            found += [(int(row), int(column)) for row, column in chosen]
+            found += [(int(row), int(column)) for row, column in (at[d[which].argmax()], *chosen)]
     return found
 
 
@@ -233,7 +233,7 @@ def of_results(tile: Tile, first: Side, d: Side, wrong: npt.NDArray[np.bool_]) -
     made = made.reshape(len(made), -1)
     joint = d.operand.name == "cd"
     own = 0 if joint else tile.offset.reshape(-1)
-    rest = _products(tile) if held.name == "c" else _fixed(tile, held) + own
+    rest = tile.products.reshape(-1) if held.name == "c" else _fixed(tile, held) + own
     made = made + rest
     made = np.concatenate([_finite(made), np.zeros((len(made), 1))], axis=1)
     actual = (tile.result - tile.offset * joint).reshape(-1)
@@ -255,7 +255,7 @@ def of_both(tile: Tile, moved: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> P
     held, count, n = c.operand, c.operand.size, tile.instruction.shape.n
     tables = evaluated(moved.operand, moved.candidates, np.arange(count))
     first = np.flatnonzero((np.sort(tables, axis=1) == np.arange(count)).all(axis=1))
-    back, products = np.argsort(tables[first], axis=1), _products(tile)
+    back, products = np.argsort(tables[first], axis=1), tile.products.reshape(-1)
     near, made = 4 * float(np.nanmax(held.near)), tile.result.reshape(-1)
     i, j = np.indices((len(first), len(c.cost))).reshape(2, -1)
     for row, column in elements(tile, wrong):
@@ -274,15 +274,6 @@ def maps_of_d(operand: Operand, most: float = 4.0) -> Side:
     chosen = chosen[np.argsort(operand.cost[chosen], kind="stable")[: _most_of(operand)]]
     zeros = np.zeros(len(chosen), np.intp)
     return Side(operand, Candidates(zeros, chosen, zeros + EVERYWHERE), operand.cost[chosen])
-
-
-def _products(tile: Tile) -> Numbers:
-    """Return A·B as it should be, by place."""
-    right = tile.matrix("b") * tile.scales("b")
-    made = np.einsum("pmk,pkn->pmn", tile.left * tile.scales("a"), right)
-    if tile.is_xor:
-        made = tile.left.sum(axis=2)[..., None] + tile.matrix("b").sum(axis=1)[:, None] - 2 * made
-    return np.asarray(made.reshape(-1))
 
 
 def _fixed(tile: Tile, held: Operand) -> Numbers:
@@ -380,11 +371,11 @@ def zero_in_two(operand: Operand, few: Sequence[tuple[int, int]]) -> Iterator[Tw
         places = operand.where[line]
         own = operand.parts(places, line, element)
         nothing = operand.parts(np.full_like(places, NOTHING), line, element)
-        kept = []
+        here, kept = masks[:, places], []
         step = max(1, _BLOCK // len(places))
         for start in range(0, len(first), step):
             part = slice(start, start + step)
-            both = masks[first[part]][:, places] & masks[second[part]][:, places]
+            both = here[first[part]] & here[second[part]]
             made = own.sum() + both @ (nothing - own)
             target, near = operand.T[line, element], operand.near[line, element]
             kept.append(np.flatnonzero(operand.agrees(made, target, near)) + start)

@@ -51,10 +51,16 @@ class Probe:
 
 
 def probes(operand: Operand, wrong: npt.NDArray[np.bool_]) -> list[Probe]:
-    """Return elements of D of several lines, wrong elements first; ``wrong (L, E)``."""
+    """Return elements of D of several lines, ``wrong (L, E)`` elements first, and the largest before others.
+
+    The larger a sum is beside its rounding, the fewer candidates agree with it by chance.
+    """
     finite = np.isfinite(operand.T)
     found = []
     for flags, count in ((wrong & finite, _WRONG), (~wrong & finite, _RIGHT)):
+        if flags.any():
+            size = np.where(flags, np.abs(operand.T) / operand.near, -1.0)
+            found.append(Probe(*(int(each) for each in np.unravel_index(size.argmax(), size.shape))))
         lines = np.flatnonzero(flags.any(axis=1))
         for at, line in enumerate(_spread(lines, count).tolist()):
             own = np.flatnonzero(flags[line])
@@ -197,23 +203,33 @@ def all_sums(operand: Operand, candidates: Candidates) -> Iterator[npt.NDArray[n
             yield np.asarray(operand.look[line, unit, :, values.astype(np.intp)].sum(axis=2))
 
 
-def _some_lines(operand: Operand) -> Operand:
-    """Return the problem of some lines of an operand, where it has many places."""
-    lines = _spread(np.arange(len(operand.where)), max(1, _SAMPLED // operand.where.shape[1]))
-    W, look = (None if each is None else each[lines] for each in (operand.W, operand.look))
-    where, target, near = operand.where[lines], operand.T[lines], operand.near[lines]
-    return replace(operand, where=where, T=target, near=near, W=W, look=look)
+def _sample(operand: Operand, places: int, elements: int) -> Operand:
+    """Return the problem of some lines of an operand with so many places, and of some elements of each."""
+    rng = np.random.default_rng(0)
+    (count, size), every = operand.where.shape, operand.T.shape[1]
+    lines = np.sort(rng.permutation(count)[: max(1, places // size)])
+    own = np.sort(rng.permutation(every)[:elements])
+    weights = None if operand.W is None else operand.W[lines][:, :, own]
+    look = None if operand.look is None else operand.look[lines][:, :, own]
+    target, near = operand.T[lines][:, own], operand.near[lines][:, own]
+    return replace(operand, where=operand.where[lines], T=target, near=near, W=weights, look=look)
+
+
+def _shares(operand: Operand, candidates: Candidates) -> npt.NDArray[np.float64]:
+    """Return the share of D's elements that agree with each candidate."""
+    every = all_sums(operand, candidates)
+    return np.concatenate([operand.agrees(sums, operand.T, operand.near).mean(axis=(1, 2)) for sums in every])
 
 
 def nearest(operand: Operand, candidates: Candidates, count: int) -> Index:
     """Return the candidates that agree with most elements of D, the cheapest of equal first.
 
-    Of large operands some lines are compared.
+    All are compared on some elements of large operands, and the best of them on more.
     """
-    operand = _some_lines(operand)
-    share = [
-        operand.agrees(sums, operand.T, operand.near).mean(axis=(1, 2))
-        for sums in all_sums(operand, candidates)
-    ]
-    order = np.lexsort((costs(operand, candidates), -np.concatenate(share)))
+    cost = costs(operand, candidates)
+    order = np.arange(len(cost))
+    for places, elements in ((_SAMPLED >> 2, _FEW >> 2), (_SAMPLED, operand.T.shape[1])):
+        part = candidates.of(order)
+        share = _shares(_sample(operand, places, elements), part)
+        order = order[np.lexsort((cost[order], -share))[:_FEW]]
     return order[:count]

@@ -152,7 +152,7 @@ def solve(
     found, tried = list[Explanation](), 0
     for operand in operands(tile, spread):
         with np.errstate(all="ignore"):
-            more, count = _singles(operand, _lines(operand, ~settled), partly)
+            more, count = single_causes(operand, _lines(operand, ~settled), partly)
         found += more
         tried += count
     return Answer(tuple(sorted(found, key=lambda each: (each.cost, ORDER.index(each.operand.name)))), tried)
@@ -179,8 +179,11 @@ def _lines(operand: Operand, wrong: Flags) -> Flags:
     return flags.reshape(operand.T.shape)
 
 
-def _singles(operand: Operand, wrong: Flags, partly: bool) -> tuple[list[Explanation], int]:
-    """Return the explanations of class 1, and the number of candidates."""
+def single_causes(operand: Operand, wrong: Flags, partly: bool) -> tuple[list[Explanation], int]:
+    """Return the explanations of an operand by a single cause, and the number of candidates.
+
+    ``wrong (L, E)`` marks elements of D that are not as expected.
+    """
     few = probes(operand, wrong)
     if not wrong.any() or not few:
         return [], 0
