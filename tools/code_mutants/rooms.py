@@ -37,6 +37,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         "isa/families/*.py",
         "isa/tensor_maps/tensor_map_rules.py",
         "workbench/diagnosis/linting/*.py", "workbench/explanation/rule_steps.py",
+        "sums/rule_programs/*.py",
         "sums/arithmetic/panels.py", "sums/arithmetic/chains.py", "programs/launch/fidelity.py",
         "programs/launch/value_flow.py",
     ),
