@@ -17,7 +17,6 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.helpers.compilation import done_by_kernels, loops_at_once
-from warpsim.observe.algebra.locating import formula_search
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,20 +52,3 @@ def kernels_at_once() -> Iterator[None]:
     """No instruction's first work is left to NumPy, in this process, and no check of an access."""
     with done_by_kernels(), loops_at_once():
         yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def few_proofs() -> Iterator[None]:
-    """Prove a located mistake on a tenth of the values that users get: on about a hundred wrong elements.
-
-    Each element takes as long as the whole launch. Tests of the evidence itself ask ``all_proofs``.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formula_search, "_MOST_EVALUATED", formula_search._MOST_EVALUATED // 10)
-        yield
-
-
-@pytest.fixture
-def all_proofs(few_proofs: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prove a located mistake on as many wrong elements as for users."""
-    monkeypatch.setattr(formula_search, "_MOST_EVALUATED", 10 * formula_search._MOST_EVALUATED)

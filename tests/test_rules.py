@@ -17,7 +17,7 @@ from warpsim.isa.comparisons import Evidence
 from warpsim.isa.rules import Rule
 from warpsim.sums.arithmetic import numerics, reference
 from warpsim.sums.execution.pipeline import rule_for
-from warpsim.workbench.explanation import rule_steps as explanation
+from warpsim.sums.rule_programs import rule_templates
 from warpsim.workbench.generation.cases import themes
 from warpsim.workbench.generation.sums import summing
 
@@ -41,7 +41,7 @@ IN_USE = {type(rule): rule for target in ARCHITECTURES.values() for rule in targ
 EVERYWHERE: dict[str, Any] = {
     "the kernels": numerics.RULES,
     "reference.py": reference.RULES,
-    "the explanation": explanation.RULES,
+    "the templates of programs": rule_templates.TEMPLATES,
     "the sums of coverage": summing.RULES,
 }
 

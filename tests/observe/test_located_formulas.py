@@ -83,7 +83,6 @@ def _where(found: Located, part: str) -> str:
     return "effect"
 
 
-@pytest.mark.usefixtures("all_proofs")
 @compiled
 @each_of(MISTAKES, parts=3)
 def test_mistakes_are_located(mistake: Mistake) -> None:

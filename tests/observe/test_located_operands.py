@@ -108,6 +108,69 @@ ROTATED = Kernel(
 )
 
 
+# --- both operands of mma, of pairs of columns ---------------------------------------------------------
+
+
+def _pair(into: int, row: str, place: int) -> str:
+    """Return a value of a fragment, ``x[row, k] * c[row, k] - x[row, k + 8] * s[row, k]``, in a register."""
+    a = into + 1
+    return f"""
+mad.lo.u32 %r4, %r2, 2, {place}; mul.lo.u32 %r5, %r4, %r20; mad.lo.u32 %r5, {row}, 64, %r5;
+mad.lo.u32 %r6, {row}, 32, %r3; cvt.u64.u32 %rd1, %r5; cvt.u64.u32 %rd2, %r6; cvt.u64.u32 %rd6, %r21;
+add.u64 %rd3, %p0, %rd1; add.u64 %rd4, %p1, %rd2; add.u64 %rd5, %p2, %rd2; add.u64 %rd6, %rd3, %rd6;
+ld.global.f32 %f{a}, [%rd3]; ld.global.f32 %f{a + 1}, [%rd6];
+ld.global.f32 %f{a + 2}, [%rd4+{4 * place}]; ld.global.f32 %f{a + 3}, [%rd5+{4 * place}];
+mul.f32 %f{into}, %f{a + 1}, %f{a + 3}; neg.f32 %f{into}, %f{into};
+fma.rn.f32 %f{into}, %f{a}, %f{a + 2}, %f{into};"""
+
+
+def _paired() -> str:
+    """Return an mma of m16n8k8 whose A and B are rows of one array, rotated."""
+    lines = ["shr.u32 %r1, %r0, 2; and.b32 %r2, %r0, 3; shl.b32 %r3, %r2, 3; add.u32 %r7, %r1, 8;"]
+    lines.append("mov.u32 %r20, 4; mov.u32 %r21, 32; // columns")
+    for number, row in enumerate(("%r1", "%r7", "%r1")):
+        lines += [_pair(10 * number, row, 0), _pair(10 * number + 5, row, 1)]
+        lines.append(f"cvt.rn.f16x2.f32 %r{10 + number}, %f{10 * number + 5}, %f{10 * number};")
+    lines.append("mov.f32 %f50, 0f00000000;")
+    lines.append("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")
+    lines.append("{%f40, %f41, %f42, %f43}, {%r10, %r11}, {%r12}, {%f50, %f50, %f50, %f50};")
+    lines.append("mad.lo.u32 %r8, %r1, 32, %r3; cvt.u64.u32 %rd7, %r8; add.u64 %rd7, %p3, %rd7;")
+    lines.append("st.global.v2.f32 [%rd7], {%f40, %f41}; st.global.v2.f32 [%rd7+256], {%f42, %f43};")
+    return "\n".join(lines)
+
+
+def _of_pairs(x: Any, c: Any, s: Any, d: Any) -> Any:
+    left = x[:, :8] * c - x[:, 8:] * s
+    return left @ left[:8].T
+
+
+PAIRED = Kernel(
+    body=_paired(),
+    threads=32,
+    arguments=lambda random: [
+        *(random.standard_normal(shape).astype(np.float32) for shape in ((16, 16), (16, 8), (16, 8))),
+        np.zeros((16, 8), np.float32),
+    ],
+    reference=_of_pairs,
+)
+
+# --- two sums of the same factors ----------------------------------------------------------------------
+
+TURNED = Kernel(
+    body="".join(_loaded(f"%f{each}", each, 0, 4) for each in range(6))
+    + """
+mul.f32 %f6, %f1, %f3; neg.f32 %f6, %f6; fma.rn.f32 %f6, %f0, %f2, %f6; // cosine, sine
+mul.f32 %f7, %f1, %f2; fma.rn.f32 %f7, %f0, %f3, %f7;
+ex2.approx.f32 %f6, %f6; ex2.approx.f32 %f7, %f7; mul.f32 %f8, %f6, %f4; fma.rn.f32 %f8, %f7, %f5, %f8;
+mad.wide.u32 %rd1, %r0, 4, %p6; st.global.f32 [%rd1], %f8;""",
+    threads=8,
+    arguments=lambda random: [
+        *(random.standard_normal(8).astype(np.float32) for _ in range(6)),
+        np.zeros(8, np.float32),
+    ],
+    reference=lambda x, z, c, s, u, v, y: np.exp2(x * c - z * s) * u + np.exp2(z * c + x * s) * v,
+)
+
 # --- a factor of all terms of a sum ---------------------------------------------------------------------
 
 
@@ -256,9 +319,12 @@ mad.wide.u32 %rd1, %r0, 4, %p2; st.global.f32 [%rd1], %f6;""",
 )
 
 KERNELS = {
-    "rotated": ROTATED, "normed": NORMED, "gated": GATED,
+    "rotated": ROTATED, "paired": PAIRED, "turned": TURNED, "normed": NORMED, "gated": GATED,
     "blocks": BLOCKS, "nibbles": NIBBLES, "clamped": CLAMPED, "leaky": LEAKY,
 }  # fmt: skip
+
+SCALED = "mul.f32 %f3, %f1, %f2;\nld.global.f32 %f4, [%p4+4]; mul.f32 %f5, %f4,"
+AGAIN = "fma.rn.f32 %f9, %f1, %f5, %f9;"  # in two halves
 
 # kernel, old, new -> kind, statement, what is found, what the reference has
 CASES = [
@@ -266,6 +332,10 @@ CASES = [
     ("rotated", "%f2, [%rd4+0]", "%f2, [%p1+0]", "operand", "%f2", "c[0, 0]", "c["),
     ("rotated", "ld.global.f32 %f12, [%rd4+0]; ld.global.f32 %f13, [%rd5+0]",
      "ld.global.f32 %f12, [%rd5+0]; ld.global.f32 %f13, [%rd4+0]", "operand", "%f14", "", ""),
+    ("paired", "%r20, 4; mov.u32 %r21, 32", "%r20, 8; mov.u32 %r21, 4",
+     "operand", "ld.global.f32", "x[", "x["),
+    ("turned", "mul.f32 %f6,", "mov.f32 %f9, %f2; mov.f32 %f2, %f3; mov.f32 %f3, %f9; mul.f32 %f6,",
+     "operand", "%f", ("c[", "s["), ("s[", "c[")),
     ("normed", _f32(0.125), _f32(0.25), "operand", "mul.f32 %f20, %f20", "0.25", "0.125"),
     ("normed", "fma.rn.f32 %f20, %f7, %f7, %f20;", "", "missing", "mul.f32 %f20, %f20", "fma(", "("),
     ("gated", "mul.f32 %f4, %f3,", "mul.f32 %f4, %f1,", "operand", "mul.f32 %f4", "up[", "(+"),
@@ -274,11 +344,16 @@ CASES = [
     ("gated", "ex2.approx.f32 %f6, %f5", "ex2.approx.f32 %f6, %f4", "operation", "ex2.approx", "", "exp"),
     ("blocks", "%r2, [%p1+4]", "%r2, [%p1+8]", "operand", "%r2, [%p1+8]", "b[2", "b[1"),
     ("blocks", "%f2, [%p3+4]", "%f2, [%p3+8]", "operand", "%f2, [%p3+8]", "db[2]", "db[1]"),
+    ("blocks", "%f1, [%rd0+4]", "%f1, [%rd0+0]", "operand", "%f1, [%rd0+0]", "da[", "da["),
+    ("blocks", f"%f1, [%rd0+4];\n{SCALED} {_f32(-8.0)};", f"%f1, [%rd0+0];\n{SCALED} {_f32(-4.0)};{AGAIN}",
+     "operand", "%f1, [%rd0+0]", "da[", "da["),
     ("blocks", "fma.rn.f32 %f9, %f1, %f5, %f9;", 2 * "fma.rn.f32 %f9, %f1, %f5, %f9; ",
      "extra term", "fma.rn.f32 %f9, %f1, %f5, %f9;", "da[", "0"),
     ("nibbles", "mad.wide.u32 %rd3, %r0, 4, %p1;", "xor.b32 %r9, %r0, 1; mad.wide.u32 %rd3, %r9, 4, %p1;",
      "operand", "%r2, 15", "(zero[5] & 15)", "(zero[4] & 15)"),
-    ("nibbles", _f32(-64.0), _f32(-72.0), "missing", "", "", ""),
+    ("nibbles", _f32(-64.0), _f32(-72.0), "operand", "add.f32 %f1", "-72", "-64"),
+    ("nibbles", "and.b32 %r5, %r2, 15;", "and.b32 %r5, %r2, 15; add.u32 %r5, %r5, 1;",
+     "extra", "add.u32 %r5", "(zero", ""),
     ("leaky", "%f3, [%p1+4]", "%f3, [%p1+8]", "operand", "%f3, [%p1+8]", "w[2]", "w[1]"),
     ("gated", "mul.f32 %f9, %f8, %f1;", "mul.f32 %f9, %f8, %f1; mul.f32 %f9, %f9, %f2;",
      "extra", "mul.f32 %f9, %f9, %f2", "", ""),
@@ -294,7 +369,13 @@ def test_intact_kernels_are_equal(name: str) -> None:
 
 @each_of(CASES)
 def test_mistakes_in_computed_operands_are_located(
-    name: str, old: str, new: str, kind: str, statement: str, found: str, wanted: str
+    name: str,
+    old: str,
+    new: str,
+    kind: str,
+    statement: str,
+    found: str | tuple[str, ...],
+    wanted: str | tuple[str, ...],
 ) -> None:
     answer, place = KERNELS[name].answer(old, new)
     assert (answer, place is not None) == ("other", True)
@@ -306,3 +387,24 @@ def test_mistakes_in_computed_operands_are_located(
     has = place.operation if kind == "operation" else place.wanted
     assert place.found.startswith(found), place.message
     assert has.startswith(wanted), place.message
+
+
+@each_of(
+    [
+        ("nibbles", "and.b32 %r3, %r1, 0xF0;", "and.b32 %r3, %r1, 0x1F0;", "fma"),
+        ("blocks", "%r2, [%p1+4];", "%r2, [%p1+4]; and.b32 %r2, %r2, 0x7F7F7F7F;", "dp4a"),
+    ]
+)
+def test_terms_that_the_reference_lacks_prove_nothing(name: str, old: str, new: str, at: str) -> None:
+    """To take them away, and to add those that are missing, puts any sum right."""
+    answer, place = KERNELS[name].answer(old, new)
+    assert (answer, place is not None and place.proven) == ("other", False)
+    assert place is not None
+    assert place.location is not None
+    assert at in place.location.text, place.message
+
+
+def test_an_operand_without_a_name_is_located() -> None:
+    _, place = BLOCKS.answer("%r2, [%p1+4];", "%r2, [%p1+4]; and.b32 %r2, %r2, 0x7F7F7F7F;")
+    assert place is not None
+    assert (place.kind, place.certainty, place.wanted[:4]) == ("unknown", "located", "b[1,")

@@ -303,6 +303,8 @@ def test_evidence_says_on_how_many_elements() -> None:
     assert fewer.evidence.startswith("proven for 9 of 700 wrong elements of d, as [0, 1]")
     part = replace(found, elements=700, tried=10, certainty="located")
     assert part.evidence.startswith("located, not proven: with this put right, 9 of 10 tried")
+    strange = replace(part, kind="unknown", checked=0)
+    assert strange.evidence.startswith("located: the first value that the reference does not have; 700 wrong")
 
 
 def test_lines_of_the_user() -> None:

@@ -33,7 +33,6 @@ def run(file: Path, *arguments: str) -> Any:
     return CliRunner().invoke(cli, ["launch", str(file), *ARGUMENTS, *arguments], standalone_mode=False)
 
 
-@pytest.mark.usefixtures("all_proofs")
 def test_the_verdict(folder: Path) -> None:
     done = run(folder / "wrong.ptx", "--expect", f"2={folder / 'right.npy'}", "--why")
     assert done.return_value == 1

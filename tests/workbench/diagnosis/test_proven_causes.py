@@ -90,7 +90,6 @@ def halved() -> str:
     return text[: text.rindex("}") + 1]
 
 
-@pytest.mark.usefixtures("all_proofs")
 def test_a_factor_that_is_too_much() -> None:
     verdict = found(product(), (SOURCE, halved()))
     proven = re.match(r"proven for ([\d,]+) of 4,096 wrong elements", verdict.causes[0].evidence)

@@ -13,6 +13,7 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
+from tests.helpers.dot_codes import codes_of
 from tests.helpers.families import each_of
 from tests.helpers.pages import Page
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
@@ -33,7 +34,7 @@ from warpsim.show.views.explanation_documents import (
     explanation_page,
 )
 from warpsim.sums.arithmetic.numerics import compute
-from warpsim.sums.arithmetic.reference import Kind, decode, inputs_of
+from warpsim.sums.arithmetic.reference import Kind, decode
 from warpsim.sums.execution.pipeline import rule_for
 from warpsim.workbench.explanation.digits import bits_text, exact_text, fraction_text, ulps_text, value_text
 from warpsim.workbench.explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
@@ -130,20 +131,11 @@ def test_steps_add_up_on_corner_cases(form):
     for maker in nasty.makers(form):
         dots = maker(form, 4, rng)
         codes = compute(nasty.operands(form, dots, rng), rule)
-        for index in range(len(dots)):
-            steps = steps_of(rule, form, dot_inputs(form, dots, index)).steps
+        for index, each in enumerate(codes_of(form, dots)):
+            steps = steps_of(rule, form, each).steps
             assert steps[-1].code == int(codes[index, 0, 0])
             for step in steps:
                 check_step(step)
-
-
-def dot_inputs(form, dots, index):
-    scales = []
-    if form.scale:
-        each = form.stored_k // form.scale_chunks
-        both = (codes[index].repeat(each).tolist() for codes in (dots.scale_a, dots.scale_b))
-        scales = list(zip(*both, strict=True))
-    return inputs_of(form.product, dots.a[index].tolist(), dots.b[index].tolist(), int(dots.c[index]), scales)
 
 
 def check_step(step):

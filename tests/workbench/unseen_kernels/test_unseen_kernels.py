@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.workbench.unseen_kernels.launches import FOLDER, LAUNCHES
+import warpsim
+from tests.workbench.unseen_kernels import references
+from tests.workbench.unseen_kernels.launches import FOLDER, LAUNCHES, Drawn
 from tools.mistakes.judged import asked, edited, guilty_lines
 from tools.mistakes.unseen_kernels import LIST
+from warpsim.programs.launch.located_launches import answer_of
+from warpsim.workbench.diagnosis.verdicts.repeated_launch import RepeatedLaunch
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -37,3 +41,22 @@ def test_operands_and_scales_of_other_executions_are_judged_apart(tmp_path: Path
     assert twice != text
     (tmp_path / "mxfp8.ptx").write_text(twice)
     assert asked("mxfp8", tmp_path / "mxfp8.ptx").equivalence.answer == "other"
+
+
+def test_sums_of_different_maxima_are_not_proven_by_other_terms(tmp_path: Path) -> None:
+    """Each lane has a maximum of its own, -inf for lanes that are masked: these NaN are a consequence."""
+    text = (FOLDER / "ptx" / "flash.ptx").read_text()
+    own, count = re.subn(r"(shfl\.sync\.bfly\.b32 \t%r\d+\|%p\d+, %r\d+, )(%r149|%r166)", r"\g<1>0", text)
+    assert count == 4
+    (tmp_path / "flash.ptx").write_text(own)
+    launch = LAUNCHES["flash"]
+    repeated = RepeatedLaunch(
+        kernel=warpsim.load(tmp_path / "flash.ptx")["flash"],
+        sizes={"grid": launch.grid, "block": launch.block},
+        args=launch.arguments(Drawn(1)),
+        options={},
+        before={},
+    )
+    located = answer_of(repeated, references.flash).located
+    assert located is not None
+    assert (located.kind, located.certainty) == ("rescaling", "located")

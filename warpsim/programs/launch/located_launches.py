@@ -40,10 +40,13 @@ def answer_of(launch: Repeatable, reference: str | Reference, tolerance: float |
     if not _has_maximum(run):
         return Answer(first.equivalence, located(_sides(run, names)))
     gauge = equivalence_of(launch, reference, tolerance, provenance=Provenance(), gauge=True)
-    if gauge.equivalence.answer == "other":
-        found = located(_sides(gauge, names))
-        return Answer(first.equivalence, found)
-    return Answer(first.equivalence, _rescaling(run, gauge, names))
+    found = located(_sides(gauge, names)) if gauge.equivalence.answer == "other" else None
+    if found is None or (found.proven and found.kind != "operand"):  # an operand brings its own maximum
+        found = _rescaling(run, gauge, names) or found
+    if found is None:
+        nearest = located(_sides(run, names))
+        found = None if nearest is None else replace(nearest, certainty="suspected")
+    return Answer(first.equivalence, found)
 
 
 def _has_maximum(run: Run) -> bool:
@@ -63,14 +66,13 @@ def _sides(run: Run, names: list[str]) -> Sides:
 
 
 def _rescaling(run: Run, gauge: Run, names: list[str]) -> Located | None:
-    """Return which sum has operands of different maxima, where formulas are equal but for maxima."""
+    """Return which sum has operands of different maxima, if any: with all maxima at 0 it seems right."""
     true, other = run.algebra.provenance, gauge.algebra.provenance
     if true is None or other is None:
         return None
     steps = uneven_steps(true, other)
     if not steps:
-        found = located(_sides(run, names))
-        return None if found is None else replace(found, certainty="suspected")
+        return None
     step, kinds = steps[0], len({each.pc for each in steps})
     output = next(each for each in run.equivalence.outputs if each.other.any())
     tried = len(_some(output))

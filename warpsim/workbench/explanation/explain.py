@@ -18,7 +18,7 @@ from ...isa.operand_places.placements import Inputs
 from ...isa.operand_places.places import Feeds, Place, check_element, feeds
 from ...ptx.decode import Form, resolved
 from ...ptx.qualifiers import on_target
-from ...sums.arithmetic.reference import Dot, Number, inputs_of
+from ...sums.arithmetic.reference import Number
 from ...sums.arithmetic.reference import product as multiplied
 from ...sums.execution.inputs import inputs_by_name
 from ...sums.execution.logical_matrices import Matrices
@@ -79,11 +79,10 @@ def _explain_element(gathered: Gathered, row: int, column: int, product: int) ->
     found = feeds(instruction, row, column, scales=gathered.scales, **selected)
     pairs = list(_pairs(gathered, found, row, column, product))
     c_code = int(_matrix(gathered, "c", product)[row, column])
-    numbers = _numbers(instruction, pairs, c_code)
     rule = rule_for(instruction, with_c=instruction.has_registers("b") or "c" not in gathered.absent)
-    summation = steps_of(rule, instruction, numbers)
+    summation = steps_of(rule, instruction, _codes(pairs, c_code))
     products = _products(pairs, summation)
-    plain = _in_order(products, _addends(instruction, numbers, summation))
+    plain = _in_order(products, _addends(instruction, summation))
     return Explanation(
         instruction=instruction,
         rule=rule,
@@ -94,19 +93,14 @@ def _explain_element(gathered: Gathered, row: int, column: int, product: int) ->
         products=products,
         steps=tuple(summation.steps),
         place=found.d,
-        yardsticks=yardsticks(plain, numbers.c, instruction.d, summation.steps[-1].code),
+        yardsticks=yardsticks(plain, summation.factors.c, instruction.d, summation.steps[-1].code),
         notes=gathered.notes,
     )
 
 
-def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Dot:
-    return inputs_of(
-        instruction.product,
-        [pair["a"].code for pair in pairs],
-        [pair["b"].code for pair in pairs],
-        c,
-        [(pair["scale_a"].code, pair["scale_b"].code) for pair in pairs if "scale_a" in pair],
-    )
+def _codes(pairs: Sequence[dict[str, Any]], c: int) -> dict[str, Sequence[int]]:
+    names = ("a", "b", *(name for name in _SCALES if name in pairs[0]))
+    return {"c": [c], **{name: [pair[name].code for pair in pairs] for name in names}}
 
 
 def _products(pairs: Sequence[dict[str, Any]], summation: Summation) -> tuple[Product, ...]:
@@ -174,13 +168,14 @@ def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> 
 _SCALES = ("scale_a", "scale_b")
 
 
-def _addends(instruction: Instruction, numbers: Dot, summation: Summation) -> Sequence[Number]:
+def _addends(instruction: Instruction, summation: Summation) -> Sequence[Number]:
     """Return the products with their scales; of 1-bit forms, the counted bits."""
     if instruction.bit_operation:
         return summation.numbers
-    if not numbers.scales:
-        return numbers.products
-    return [multiplied(x, scale) for x, scale in zip(numbers.products, numbers.scales, strict=True)]
+    factors = summation.factors
+    if not factors.scales:
+        return factors.products
+    return [multiplied(x, scale) for x, scale in zip(factors.products, factors.scales, strict=True)]
 
 
 def _in_order(products: Sequence[Product], addends: Sequence[Number]) -> list[Number]:

@@ -1,73 +1,52 @@
-"""Each rule of architectures.py as a list of steps, with every term and its dropped bits.
+"""The steps of an element of D: what the program of its rule computes, with every term and its dropped bits.
 
-The sums are those of reference.py, which decides every bit; this module only keeps the intermediate values
-that reference.dot drops. ``steps_of`` checks its last code against reference.dot.
+Each rounded operation of the program ends a step. Names of terms follow from the operations that make them.
+``steps_of`` checks the last code against the reference, which shares no arithmetic with programs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...isa.formats import FORMATS, Format
+from ...isa.formats import FORMATS
 from ...isa.instruction import Instruction
-from ...isa.rules import (
-    BitCount,
-    EmulatedF8,
-    FusedMultiplyAdd,
-    FusedSum,
-    IntegerSum,
-    Output,
-    Rule,
-    ScaledGroups,
-    ScaledQuads,
-    SoftwareQuad,
-)
-from ...sums.arithmetic.reference import (
-    NEAREST_EVEN,
-    ROUNDINGS,
-    ZERO,
-    Dot,
-    Kind,
-    Number,
-    Rounding,
-    dot,
-    exact_sum,
-    fuse,
-    fused_chain,
-    ieee,
-    ieee_sum,
-    product,
-    quads_step,
-)
-from ...sums.arithmetic.reference import Step as Fused
+from ...isa.rules import Output, Rule
+from ...sums.arithmetic.reference import Dot, Kind, Number, dot, inputs_of
+from ...sums.rule_programs.rule_interpreter import Number as Traced
+from ...sums.rule_programs.rule_interpreter import run
+from ...sums.rule_programs.rule_operations import Operation, Program
+from ...sums.rule_programs.rule_templates import LOWEST, program_of
 from .records import Step, Term
 
-F16, F32 = FORMATS["f16"], FORMATS["f32"]
-
-_ROUNDING_NAMES = {
-    "": "to nearest even",
-    "rn": "to nearest even",
-    "rz": "toward zero",
-    "rm": "down",
-    "rp": "up",
-}
+_ROUNDING_NAMES = {"rn": "to nearest even", "rz": "toward zero", "rm": "down", "rp": "up"}
 
 
 class Summation(NamedTuple):
-    """The products as their steps take them, in stored order, and the steps."""
+    """The factors; the products as their steps take them, in stored order; and the steps."""
 
+    factors: Dot
     numbers: list[Number]
     steps: list[Step]
 
 
-def steps_of(rule: Rule, instruction: Instruction, inputs: Dot) -> Summation:
-    """Return the steps of an element of D; the last code is reference.dot's."""
-    found: Summation = RULES[type(rule)](rule, instruction, inputs)
-    expected = dot(rule, instruction.product, inputs)
-    if found.steps[-1].code != expected:
-        raise AssertionError(f"{instruction}: steps end in {found.steps[-1].code:#x}, not {expected:#x}")
-    return found
+def steps_of(rule: Rule, instruction: Instruction, codes: Mapping[str, Sequence[int]]) -> Summation:
+    """Return the steps of an element of D; the last code is that of reference.dot.
+
+    ``codes`` are those of a and b in stored order, of c, and a scale_a and scale_b for each product.
+    """
+    form = instruction.product
+    program = program_of(rule.bare, form)
+    scales = list(zip(codes.get("scale_a", ()), codes.get("scale_b", ()), strict=True))
+    factors = inputs_of(form, codes["a"], codes["b"], codes["c"][0], scales)
+    reading = _Reading(program, run(program, codes), instruction, rule)
+    steps = [reading.step(at) for at in program.named("round", "ieee", "wrap")]
+    expected = dot(rule, form, factors)
+    if steps[-1].code != expected:
+        raise AssertionError(f"{instruction}: steps end in {steps[-1].code:#x}, not {expected:#x}")
+    grouped = any(program.named("sum"))
+    numbers = reading.values["PS" if "PS" in reading.values and not grouped else "P"]
+    return Summation(factors, [_number(each) for each in numbers], steps)
 
 
 def output_text(output: Output) -> str:
@@ -75,246 +54,131 @@ def output_text(output: Output) -> str:
     return f"{output.precision} bits, {'to nearest even' if output.nearest else 'toward zero'}"
 
 
-# --- fused sums ------------------------------------------------------------------------------------
+def _number(traced: Traced) -> Number:
+    return Number(Kind(traced.kind), *traced[1:5])
 
 
 class Label(NamedTuple):
-    """The name of a term, the products in it, and whether its exponent takes part in the maximum."""
+    """The name of a term, and the products in it."""
 
     name: str
-    positions: tuple[int, ...]
-    aligns: bool
+    positions: tuple[int, ...] = ()
 
 
-def _fused_step(found: Fused, rule: FusedSum | ScaledGroups | ScaledQuads, labels: Sequence[Label]) -> Step:
-    """Return a step of reference.py with its terms named."""
-    terms = tuple(
-        Term(**label._asdict(), number=number, kept=kept, unit=found.unit)
-        for label, number, kept in zip(labels, found.terms, found.kept, strict=True)
-    )
-    return Step(
-        operation="fused sum",
-        terms=terms,
-        exponent=found.exponent,
-        unit=found.unit,
-        code=found.code,
-        format=FORMATS[rule.output.format],
-        rounding=output_text(rule.output),
-        precision=rule.output.precision,
-    )
+def _labels(program: Program) -> dict[str, list[Label]]:
+    """Return names for the members of every list of numbers that is added."""
+    found = dict[str, list[Label]]()
+    steps = [at.result for at in program.named("round", "ieee", "wrap")]
+    for at in program.operations:
+        of = [found.get(each, []) for each in at.values]
+        if at.name in ("mul", "bits"):
+            count = program.inputs[0].count
+            found[at.result] = of[0] or [Label(f"product {place}", (place,)) for place in range(count)]
+        elif at.name == "sum":
+            members = [of[0][start : start + at.given[0]] for start in range(0, len(of[0]), at.given[0])]
+            found[at.result] = [
+                Label(f"group {number}", tuple(place for each in group for place in each.positions))
+                for number, group in enumerate(members)
+            ]
+        elif at.name == "take" and of[0]:
+            found[at.result] = [of[0][place] for place in at.given[0]]
+        elif at.name == "join":
+            found[at.result] = [each for labels in of for each in labels]
+        elif at.name == "zero" or at.result == "C":
+            found[at.result] = [Label(at.result.lower())]
+        elif at.name == "read" and at.values[0] in steps:
+            found[at.result] = [Label(f"step {steps.index(at.values[0])}")]
+    return found
 
 
-def _chain(
-    rule: FusedSum, chosen: Sequence[tuple[int, Number]], start: tuple[str, Number], before: int = 0
-) -> list[Step]:
-    """Return the fused chain over the chosen (position, product) pairs, accumulating onto a named number.
+class _Reading:
+    """The values of a program, read as steps."""
 
-    ``before`` are the earlier steps.
-    """
-    name, number = start
-    steps: list[Step] = []
-    chain = fused_chain(rule, [term for _, term in chosen], number)
-    for index, found in enumerate(chain):
-        members = chosen[index * rule.length : (index + 1) * rule.length]
-        labels = [Label(f"product {place}", (place,), bool(term.significand)) for place, term in members]
-        labels.append(Label(name, (), bool(found.terms[-1].significand)))
-        steps.append(_fused_step(found, rule, labels))
-        name = f"step {before + index}"
-    return steps
+    def __init__(self, program: Program, values: dict[str, Any], form: Instruction, rule: Rule) -> None:
+        self.program, self.values, self.form, self.rule = program, values, form, rule
+        self.labels = _labels(program)
 
+    def step(self, at: Operation) -> Step:
+        """Return the step that a rounded operation ends."""
+        return {"round": self._fused, "ieee": self._ieee, "wrap": self._exact}[at.name](at)
 
-def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Dot) -> Summation:
-    numbers = inputs.products
-    if inputs.scales:
-        numbers = [product(x, scale) for x, scale in zip(numbers, inputs.scales, strict=True)]
-    return Summation(numbers, _chain(rule, list(enumerate(numbers)), ("c", inputs.c)))
-
-
-def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Dot) -> Summation:
-    """Return the steps of operands converted to f16: both halves are summed from zero, then C is added as
-    IEEE does.
-    """
-    as_f16 = Dot([ieee(F16, x) for x in inputs.a], [ieee(F16, x) for x in inputs.b], inputs.c)
-    numbers = as_f16.products
-    steps: list[Step] = []
-    partial = ("zero", ZERO)
-    for halves in ((0, 1), (2, 3)):
-        chosen = [(place, term) for place, term in enumerate(numbers) if place % 4 in halves]
-        steps += _chain(rule.step, chosen, partial, before=len(steps))
-        partial = (f"step {len(steps) - 1}", steps[-1].number)
-    addition = _ieee_step("add", [("c", inputs.c, ()), (*partial, ())], instruction.d)
-    return Summation(numbers, [*steps, addition])
-
-
-def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Dot) -> Summation:
-    """Return a step over whole groups: a group's products add exactly and have its scales' exponent."""
-    numbers = inputs.products
-    terms: list[Number] = []
-    labels: list[Label] = []
-    for start in range(0, len(numbers), rule.group):
-        members, scale = numbers[start : start + rule.group], inputs.scales[start]
-        total, unit = exact_sum(members)
-        terms.append(product(Number(Kind.FINITE, total < 0, abs(total), unit, exponent=0), scale))
-        counts = bool(scale.significand) and any(member.significand for member in members)
-        labels.append(Label(f"group {len(labels)}", tuple(range(start, start + rule.group)), counts))
-    terms.append(inputs.c)
-    labels.append(Label("c", (), bool(inputs.c.significand)))
-    exponents = [term.exponent for term, label in zip(terms, labels, strict=True) if label.aligns]
-    return Summation(numbers, [_fused_step(fuse(terms, exponents, rule), rule, labels)])
-
-
-def _scaled_quads(rule: ScaledQuads, instruction: Instruction, inputs: Dot) -> Summation:
-    """Return a step over groups of products with their scales, of so many as the step takes together."""
-    numbers = inputs.products
-    step = quads_step(rule, inputs)
-    count = len(numbers) // (len(step.terms) - 1)
-    labels = [
-        Label(f"group {start // count}", tuple(range(start, start + count)), bool(term.significand))
-        for start, term in zip(range(0, len(numbers), count), step.terms, strict=False)
-    ]
-    labels.append(Label("c", (), bool(inputs.c.significand)))
-    return Summation(numbers, [_fused_step(step, rule, labels)])
-
-
-# --- IEEE operations -------------------------------------------------------------------------------
-
-Named = tuple[str, Number, tuple[int, ...]]  # a term's name, its number and the products in it
-
-
-def _ieee_step(
-    operation: str,
-    terms: Sequence[Named],
-    element: Format,
-    rounding: Rounding = NEAREST_EVEN,
-    rounding_name: str = "to nearest even",
-) -> Step:
-    """Return a sum rounded once: no term is truncated before."""
-    numbers = [number for _, number, _ in terms]
-    _, unit = exact_sum(numbers)
-    return Step(
-        operation=operation,
-        terms=tuple(
+    def _terms(
+        self, numbers: str, kept: Sequence[int], unit: int, *, aligned: bool = False
+    ) -> tuple[Term, ...]:
+        """Return the terms of a step; those of an alignment take part in it where they are live."""
+        return tuple(
             Term(
-                name=name,
-                number=number,
-                kept=number.signed << (number.scale - unit),
+                name=label.name,
+                number=_number(number),
+                kept=amount,
                 unit=unit,
-                positions=positions,
+                aligns=number.live or not aligned,
+                positions=label.positions,
             )
-            for name, number, positions in terms
-        ),
-        exponent=None,
-        unit=unit,
-        code=ieee_sum(numbers, element, rounding),
-        format=element,
-        rounding=f"{element.fraction_bits + 1} bits, {rounding_name}",
-        precision=element.fraction_bits + 1,
-    )
-
-
-def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs: Dot) -> Summation:
-    numbers = inputs.products
-    rounding, name = ROUNDINGS[instruction.rounding], _ROUNDING_NAMES[instruction.rounding]
-    steps: list[Step] = []
-    before = ("c", inputs.c)
-    for position, number in enumerate(numbers):
-        terms: list[Named] = [(f"product {position}", number, (position,)), (*before, ())]
-        steps.append(_ieee_step("fma", terms, instruction.d, rounding, name))
-        before = (f"step {position}", steps[-1].number)
-    return Summation(numbers, steps)
-
-
-class _Program:
-    """The f32 operations in order, each result available by its step."""
-
-    def __init__(self, numbers: Sequence[Number]) -> None:
-        self.numbers = numbers
-        self.steps: list[Step] = []
-
-    def fma(self, position: int, addend: tuple[str, Number] | None = None) -> tuple[str, Number]:
-        """Return ``a * b``, or ``a * b + addend``."""
-        term: Named = (f"product {position}", self.numbers[position], (position,))
-        return self._finish_step(
-            "fma" if addend else "multiply", [term, (*addend, ())] if addend else [term], F32
+            for label, number, amount in zip(self.labels[numbers], self.values[numbers], kept, strict=True)
         )
 
-    def add(self, x: tuple[str, Number], y: tuple[str, Number], element: Format = F32) -> tuple[str, Number]:
-        """Return ``x + y``."""
-        return self._finish_step("add", [(*x, ()), (*y, ())], element)
+    def _cut(self, total: str) -> Operation:
+        """Return the operation whose units a total adds."""
+        found = self.program.by_result[total]
+        if found.name == "pick":
+            return self._cut(found.values[1 if self.values[found.values[0]] else 2])
+        return self.program.by_result[found.values[0]]
 
-    def convert(self, x: tuple[str, Number], element: Format) -> tuple[str, Number]:
-        """Return the number in another format."""
-        return self._finish_step(f"convert to {element}", [(*x, ())], element)
+    def _fused(self, at: Operation) -> Step:
+        output: Output = at.given[0]
+        cut, unit = self._cut(at.values[0]), self.values[at.values[1]]
+        above = self.program.by_result[at.values[1]]
+        bits = -above.given[0] if above.name == "add" else getattr(self.rule, "fraction_bits", 0)
+        if unit < LOWEST // 2:  # everything is zero
+            unit = -bits
+        return Step(
+            operation="fused sum",
+            terms=self._terms(cut.values[0], self.values[cut.result], unit, aligned=True),
+            exponent=unit + bits,
+            unit=unit,
+            code=self.values[at.result],
+            format=FORMATS[output.format],
+            rounding=output_text(output),
+            precision=output.precision,
+        )
 
-    def _finish_step(self, operation: str, terms: Sequence[Named], element: Format) -> tuple[str, Number]:
-        self.steps.append(_ieee_step(operation, terms, element))
-        return f"step {len(self.steps) - 1}", self.steps[-1].number
+    def _ieee(self, at: Operation) -> Step:
+        """Return a sum rounded once: no term is truncated before."""
+        element, numbers = FORMATS[at.given[0]], self.values[at.values[0]]
+        unit = min(each.scale for each in numbers)
+        terms = self._terms(at.values[0], [each.signed << each.scale - unit for each in numbers], unit)
+        precision = element.fraction_bits + 1
+        return Step(
+            operation=_operation(terms, element.name),
+            terms=terms,
+            exponent=None,
+            unit=unit,
+            code=self.values[at.result],
+            format=element,
+            rounding=f"{precision} bits, {_ROUNDING_NAMES[at.given[1]]}",
+            precision=precision,
+        )
 
-
-def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Dot) -> Summation:
-    """Return the steps of ptxas's routine for m8n8k4 f16, an f32 operation each."""
-    program = _Program(inputs.products)
-    c = ("c", inputs.c)
-    if instruction.d == F32:
-        partial = ("zero", ZERO)
-        for position in range(4):
-            partial = program.fma(position, partial)
-        program.add(c, partial)
-    else:
-        upper = program.add(c, program.fma(3, program.fma(2)))
-        lower = program.fma(1, program.fma(0))
-        program.convert(program.add(upper, lower), instruction.d)
-    return Summation(inputs.products, program.steps)
-
-
-# --- integers --------------------------------------------------------------------------------------
-
-
-def _whole(instruction: Instruction, inputs: Dot, numbers: list[Number], operation: str) -> Summation:
-    """Return an exact sum, wrapped or clamped to D's 32 bits."""
-    named: list[Named] = [(f"product {place}", number, (place,)) for place, number in enumerate(numbers)]
-    terms = tuple(
-        Term(name=name, number=number, kept=number.signed, unit=0, positions=positions)
-        for name, number, positions in [*named, ("c", inputs.c, ())]
-    )
-    total, limit = sum(term.kept for term in terms), instruction.d.sign_bit
-    if instruction.satfinite:
-        total, rounding = max(-limit, min(total, limit - 1)), "clamped to 32 bits"
-    else:
-        rounding = "modulo 2**32"
-    step = Step(
-        operation=operation,
-        terms=terms,
-        exponent=None,
-        unit=0,
-        code=total & instruction.d.mask,
-        format=instruction.d,
-        rounding=rounding,
-    )
-    return Summation(numbers, [step])
-
-
-def _integer_sum(rule: IntegerSum, instruction: Instruction, inputs: Dot) -> Summation:
-    return _whole(instruction, inputs, inputs.products, "integer sum")
+    def _exact(self, at: Operation) -> Step:
+        """Return an exact sum, wrapped or clamped to the bits of D."""
+        cut = self._cut(at.values[0])
+        bits, clamps = at.given
+        counted = self.form.bit_operation
+        return Step(
+            operation=f"{counted} and count of ones" if counted else "integer sum",
+            terms=self._terms(cut.values[0], self.values[cut.result], 0),
+            exponent=None,
+            unit=0,
+            code=self.values[at.result],
+            format=self.form.d,
+            rounding=f"clamped to {bits} bits" if clamps else f"modulo 2**{bits}",
+        )
 
 
-_BIT_OPERATIONS: dict[str, Callable[[int, int], int]] = {"and": int.__and__, "xor": int.__xor__}
-
-
-def _bit_count(rule: BitCount, instruction: Instruction, inputs: Dot) -> Summation:
-    combine = _BIT_OPERATIONS[instruction.bit_operation]
-    bits = [combine(x.significand, y.significand) for x, y in zip(inputs.a, inputs.b, strict=True)]
-    numbers = [Number(Kind.FINITE, False, bit, 0, 0) for bit in bits]
-    return _whole(instruction, inputs, numbers, f"{instruction.bit_operation} and count of ones")
-
-
-RULES: dict[type[Rule], Callable[[Any, Instruction, Dot], Summation]] = {
-    FusedSum: _fused_sum,
-    EmulatedF8: _emulated_f8,
-    ScaledGroups: _scaled_groups,
-    ScaledQuads: _scaled_quads,
-    FusedMultiplyAdd: _fused_multiply_add,
-    SoftwareQuad: _software_quad,
-    IntegerSum: _integer_sum,
-    BitCount: _bit_count,
-}
+def _operation(terms: Sequence[Term], element: str) -> str:
+    """Return the name of an IEEE operation on these terms."""
+    multiplies = any(term.positions for term in terms)
+    if len(terms) > 1:
+        return "fma" if multiplies else "add"
+    return "multiply" if multiplies else f"convert to {element}"

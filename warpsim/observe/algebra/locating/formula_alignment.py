@@ -21,8 +21,8 @@ from ..keys.constant_keys import LOG2E
 from ..keys.finite_fields import equal
 from .expansions import PRODUCTS, SUMS, Expansion, Term
 from .formula_graphs import ONE, KernelGraph, ReferenceGraph, Value, inverse, minus, plus, product_of, times
-from .term_pairs import TermPairs
-from .value_edits import Edit, Kind, cost, deltas_of
+from .term_pairs import TermPairs, total_of
+from .value_edits import Edit, Kind, cost, deltas_of, loss
 
 _SINGLE, _SHORT = 1.2015, 1.25  # costs: of one missing operation at one place, and at several
 _DEEP, _MOST_VALUES, _MOST_PAIRS = 24, 64, 1600
@@ -49,6 +49,7 @@ class Aligner:
         ]
         self._done = dict[tuple[int, int], list[Edit]]()
         self.pairs = TermPairs(kernel, reference, self._inverses)
+        self._arrays = Counter[tuple[str, str]]()  # of elements that stand for others, in the sums so far
         self._left = _MOST_PAIRS
 
     def known(self, key: int) -> bool:
@@ -92,18 +93,19 @@ class Aligner:
             (self._by_shared, 2.7),
         )  # fmt: skip
         for way, enough in ways:
-            if cost(found) > enough:
+            if loss(found, value) > enough:
                 for edits in way(value, wanted, depth):
-                    if edits and cost(edits) < cost(found) and self.proves(edits, value, wanted):
+                    better = edits and loss(edits, value) < loss(found, value)
+                    if better and self.proves(edits, value, wanted):
                         found = edits
-                    if cost(found) <= enough:
+                    if loss(found, value) <= enough:
                         break
         use = self._by_use(value, wanted) if cost(found) > 1.0 else []
         if use and not self.proves(found, self.root, self.wanted):
             missing = len(found) == 1 and found[0].kind == "missing" and found[0].value == value
             here = use[0]
             return [found[0]._replace(value=here.value, delta=here.delta, pc=here.pc)] if missing else use
-        return self._earliest(found, value, wanted)
+        return self._of_number(self._earliest(found, value, wanted), value, wanted)
 
     def _earliest(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
         """Return where a factor is first multiplied too much, of several statements that multiply by it."""
@@ -118,6 +120,39 @@ class Aligner:
                 edit = self._edit("extra", key, other, key, other, factor, "*")
                 by_statement[made.pc].append(edit)
         return next((each for each in by_statement.values() if self.proves(each, value, wanted)), edits)
+
+    def _of_number(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
+        """Return that a number in a sum is another, where the reference has the sum with a number more."""
+        number = edits[0].partner
+        sums = len(edits) == 1 and edits[0].kind in ("missing", "extra") and edits[0].detail in ("+", "-")
+        if not sums or edits[0].value != value or not self.pairs.is_number(number):
+            return edits
+        for key in reversed(self._computed_below(value)):
+            for delta in (number, minus(0, number)):
+                edit = self._other_number(key, delta)
+                if edit is not None and self.proves([edit], value, wanted):
+                    return [edit]
+        return edits
+
+    def _other_number(self, key: int, delta: int) -> Edit | None:
+        """Return the edit of a number in a sum, by which the sum is larger by ``delta``."""
+        made = self.kernel.value(key)
+        if made is None or made.name not in ("+", "-", "fma"):
+            return None
+        for place, found in enumerate(made.operands):
+            if (
+                self.pairs.is_number(found)
+                and self.kernel.value(found) is None
+                and (made.name != "fma" or place == 2)
+            ):
+                right, other = plus(key, delta), _other(made.operands, found)
+                wanted = (minus if made.name == "-" and place else plus)(found, delta)
+                if wanted == 0:
+                    return self._edit(
+                        "extra", key, right, other, right, found, "-" if made.name == "-" else "+"
+                    )
+                return self._edit("operand", key, right, found, wanted, other)
+        return None
 
     def _by_use(self, value: int, wanted: int) -> list[Edit]:
         """Return that a value, right in itself, stands in place of another in one of its uses: to change that
@@ -407,6 +442,7 @@ class Aligner:
             return []
         if len(mine) < 2 and len(theirs) < 2 and not (mine and mine[0].pc >= 0 and len(mine[0].factors) > 1):
             return []
+        lacking = self.pairs.divided(lacking, extra)
         edits = self._of_pairs(extra, lacking, depth)
         if not edits and len(extra) == len(mine) and len(lacking) == len(theirs):
             return []  # nothing in common: another sum
@@ -427,19 +463,27 @@ class Aligner:
         """Return edits of terms that stand for others, which are taken out of both lists.
 
         Terms are paired by a factor that both have. Where the first and the last factor would do, as k of A
-        beside another k of B, the operand whose elements are in no order is wrong.
+        beside another k of B, arrays stand for each other as in other sums, or the operand whose elements are
+        in no order is wrong.
         """
-        found: list[tuple[float, int, int, list[Edit], set[int], set[int]]] = []
+        found: list[tuple[float, int, int, int, list[Edit], set[int], set[int]]] = []
         for last in (True, False):
             pairs = self.pairs.pairs(extra, lacking, last=last)
             edits = [edit for term, other in pairs for edit in self._of_terms(term, other, depth)]
             left = {id(a) for a, _ in pairs}, {id(b) for _, b in pairs}
             loss = round(cost(edits), 1) + len(extra) + len(lacking) - 2 * len(pairs)
-            found.append((loss, -self._descents(edits), -self._arguments(edits), edits, *left))
-        *_, edits, first, second = min(found, key=lambda each: each[:3])
+            again = sum(self._arrays[self._arrays_of(edit)] > 0 for edit in edits)
+            found.append((loss, -again, -self._descents(edits), -self._arguments(edits), edits, *left))
+        *_, edits, first, second = min(found, key=lambda each: each[:4])
+        self._arrays.update(map(self._arrays_of, edits))
         extra[:] = [t for t in extra if id(t) not in first]
         lacking[:] = [t for t in lacking if id(t) not in second]
         return edits
+
+    def _arrays_of(self, edit: Edit) -> tuple[str, str]:
+        """Return the array that stands in place of another, and that; "" for values without a name."""
+        names = self.reference.name(edit.found), self.reference.name(edit.wanted)
+        return tuple("" if name is None else name.array for name in names)  # type: ignore[return-value]
 
     def _arguments(self, edits: Sequence[Edit]) -> int:
         """Return how many edits are of elements of arguments: these are loaded, other values computed."""
@@ -454,8 +498,9 @@ class Aligner:
 
     def _of_terms(self, term: Term, other: Term, depth: int) -> list[Edit]:
         mine, theirs = Counter(term.factors), Counter(other.factors)
-        left, right = list((mine - theirs).elements()), list((theirs - mine).elements())
-        left, right = self.pairs.folded(left), self.pairs.folded(right)
+        left, right = (self.pairs.folded(list(each.elements())) for each in (mine - theirs, theirs - mine))
+        same = Counter(left) & Counter(right)  # of numbers that are divided among other factors
+        left, right = (list((Counter(each) - same).elements()) for each in (left, right))
         both = [f for f in (mine & theirs).elements() if f not in self._inverses]
         shared = next((f for f in both if not self.pairs.is_number(f)), 0)
         delta = term.delta(other.key)
@@ -510,14 +555,6 @@ class Aligner:
         if factor in self._inverses:
             return inverse(self.kernel.evaluate(self._inverses[factor], deltas))
         return self.kernel.evaluate(factor, deltas)
-
-
-def total_of(terms: Sequence[Term]) -> int:
-    """Return the sum of terms."""
-    found = 0
-    for term in terms:
-        found = plus(found, term.key)
-    return found
 
 
 def _other(operands: Sequence[int], key: int) -> int:

@@ -26,10 +26,10 @@ from .formula_graphs import KernelGraph, Name, ReferenceGraph, rational
 from .located_record import CHOICES, Certainty, Located, user_location
 from .operand_copies import copies_of
 from .output_maps import index_map, whole_output
-from .value_edits import Edit, cost
+from .value_edits import Edit, cost, is_restated
 
 _TRIED = 8  # wrong elements that a mistake is searched in
-_MOST_EVALUATED = 300_000  # values, of further elements on which it is proven
+_MOST_EVALUATED = 100_000  # values, of further elements on which it is proven
 _NAMELESS, _LONGEST = "a value without a name", 100  # characters of a formula with values without names
 _SPREAD = 7919  # a prime: places one behind the other become places far apart
 _METADATA = 4  # the operand of mma.sp that chooses
@@ -148,8 +148,15 @@ class _Search:
         key = int(self.output.kernel[index])
         aligner = Aligner(self.kernel, self.reference, key, wanted)
         edits = aligner.edits(key, wanted)
-        trivial = any(edit.kind == "unknown" for edit in edits)
+        trivial = any(edit.kind == "unknown" for edit in edits) or self._is_replaced(edits)
         return Element(index, edits, not trivial and aligner.proves(edits, key, wanted))
+
+    def _is_replaced(self, edits: Sequence[Edit]) -> bool:
+        """Return whether terms that the reference does not have are replaced by those that are missing: that
+        puts any sum right.
+        """
+        extra = [key for edit in edits if edit.kind == "extra term" for key in (edit.found, edit.partner)]
+        return is_restated(edits) and not all(self.reference.known(key) for key in extra if key)
 
     def _decided(self, element: Element) -> Element:
         """Return an element whose wrong values took another decision, beside what the reference has there:

@@ -103,6 +103,8 @@ class Located(Displayed):
         where = f"wrong elements of {self.output}, as {list(self.first)}"
         if self.certainty == "suspected":
             return f"suspected: {self.elements:,} {where}"
+        if not self.proven and self.kind == "unknown":
+            return f"located: the first value that the reference does not have; {self.elements:,} {where}"
         if not self.proven:
             return (
                 f"located, not proven: with this put right, {self.checked:,} of {self.tried:,} tried are the "

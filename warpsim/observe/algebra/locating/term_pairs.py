@@ -6,13 +6,14 @@ Knows the two graphs and names of keys; does not know edits.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from .expansions import Graph, Term
 from .formula_graphs import ONE, KernelGraph, ReferenceGraph, minus, plus, product_of, rational
 
 Pairs = list[tuple[Term, Term]]
 _MOST_TERMS, _MOST_KEYS = 20000, 2000
-_LIKE = 0.5  # of the elements of arguments that two terms share at least
+_LIKE = 0.25  # of the elements of arguments that two terms share at least
 
 
 class TermPairs:
@@ -44,6 +45,26 @@ class TermPairs:
                 sums[self._variables(term)] = sign(sums[self._variables(term)], term.key)
         first, second = ([t for t in terms if sums[self._variables(t)]] for terms in (lacking, extra))
         return first, second
+
+    def divided(self, lacking: list[Term], extra: list[Term]) -> list[Term]:
+        """Return lacking terms in the parts in which the kernel adds them: terms in which one variable
+        differs, and numbers that add up to the number of the term.
+        """
+        near, found = defaultdict[tuple[int, ...], list[Term]](list), list[Term]()
+        for term in extra:
+            for rest in _all_but_one(self._variables(term)):
+                near[rest].append(term)
+        for term in lacking:
+            own = self._variables(term)
+            ways = (self._parts(term, own, near.get(rest, [])) for rest in _all_but_one(own))
+            found += next(filter(None, ways), [term])
+        return found
+
+    def _parts(self, term: Term, own: tuple[int, ...], like: list[Term]) -> list[Term]:
+        """Return parts of a term with the numbers of other terms; none where these are another sum."""
+        numbers = [tuple(f for f in each.factors if self.is_number(f)) for each in like]
+        parts = [term._replace(key=product_of((*own, *few)), factors=(*own, *few), pcs=()) for few in numbers]
+        return parts if len(parts) > 1 and total_of(parts) == term.key else []
 
     def folded(self, factors: list[int]) -> list[int]:
         """Return factors with their numbers multiplied, where there are several factors."""
@@ -89,10 +110,10 @@ class TermPairs:
         pairs: Pairs = []
         for term in extra:
             mine = self._elements(self.kernel, term)
-            near = [(len(mine & own) / max(len(mine | own), 1), at) for at, (own, _) in enumerate(theirs)]
+            near = [(len(mine & own) / max(len(mine | own), 1), -at) for at, (own, _) in enumerate(theirs)]
             share, place = max(near, default=(0.0, 0))
             if share > _LIKE:
-                pairs.append((term, theirs.pop(place)[1]))
+                pairs.append((term, theirs.pop(-place)[1]))
         return pairs
 
     def _elements(self, graph: Graph, term: Term) -> frozenset[int]:
@@ -112,6 +133,19 @@ class TermPairs:
             elif made is not None:
                 todo += [*made.operands, *(each for pair in made.terms for each in pair)]
         return self._leaves.setdefault((graph is self.kernel, term.key), frozenset(found))
+
+
+def total_of(terms: Sequence[Term]) -> int:
+    """Return the sum of terms."""
+    found = 0
+    for term in terms:
+        found = plus(found, term.key)
+    return found
+
+
+def _all_but_one(keys: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return tuples without one of their keys each."""
+    return [keys[:place] + keys[place + 1 :] for place in range(len(keys))]
 
 
 def _shared(a: Term, b: Term) -> int:

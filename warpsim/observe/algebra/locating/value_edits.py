@@ -12,6 +12,7 @@ Kind = Literal[
     "unknown"
 ]  # fmt: skip
 _LOST = {"unknown": 6.0, "missing": 1.2, "extra": 1.2, "operation": 1.0, "operand": 1.0, "order": 1.1}
+_INSIDE, _RESTATED = 5.0, 3.0  # of operands without a reason; of terms in place of others
 
 
 class Edit(NamedTuple):
@@ -45,3 +46,18 @@ def cost(edits: Sequence[Edit]) -> float:
     groups = {(edit.kind, edit.detail, edit.kind == "unknown" and edit.pc) for edit in edits}
     nowhere = any(edit.pc < 0 for edit in edits)
     return sum(_LOST.get(kind, 1.3) for kind, _, _ in groups) + 0.001 * len(edits) + 3 * nowhere
+
+
+def is_restated(edits: Sequence[Edit]) -> bool:
+    """Return whether terms are taken away and others added: that puts any sum right."""
+    kinds = {edit.kind for edit in edits}
+    return kinds >= {"extra term"} and bool(kinds & {"missing term", "missing"})
+
+
+def loss(edits: Sequence[Edit], value: int) -> float:
+    """Return the cost of edits of a value: operands without a reason, wherever they are used, explain more
+    than that the value itself has none, and than a sum with other terms.
+    """
+    inside = {edit.pc for edit in edits if edit.kind == "unknown" and not edit.detail and edit.found != value}
+    found = cost(edits) + _RESTATED * is_restated(edits)
+    return found - (_LOST["unknown"] * len(inside) - _INSIDE if inside else 0)
