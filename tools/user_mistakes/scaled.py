@@ -169,7 +169,7 @@ def _(x: Product, rng: Any) -> Any:
     return x.chained([(a, b, *crossed(sa, sb)) for a, b, sa, sb in x.cut()])
 
 
-@scaled("scales of A are one", r"scales of A ignored", "scales of A", form=MXF4, steps=4)
+@scaled("scales of A are one", r"scales of A: ignored", "scales of A", form=MXF4, steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: np.full_like(s, 127), same)
 
@@ -193,7 +193,7 @@ def _(x: Product, rng: Any) -> Any:
 
 @scaled(
     "the first chunk's scale of B for both",
-    r"scales of B: the first chunk",
+    r"scales of B: (the first chunk|byte id 0's elements in every byte id)",
     "scales of B",
     form=MXF4,
     steps=4,
@@ -237,7 +237,7 @@ def _(x: Product, rng: Any) -> Any:
 
 @scaled(
     "the bias of the scales is 128",
-    r"D.*times|products times (1/2|0\.5)|scales of A.*(1/2|half|factor)",
+    r"D.*times|products times (1/2|0\.5)|scales of A.*(1/2|half|factor|exponent off by -1)",
     "times|factor",
     form=MXF4,
     steps=4,
@@ -292,7 +292,7 @@ def _(x: Product, rng: Any) -> Any:
     )
 
 
-@scaled("a1 and a2 exchanged in every step", r"(every|all) steps.*A: registers", "A", steps=4)
+@scaled("a1 and a2 exchanged in every step", r"A: registers 1 and 2 exchanged", "A", steps=4)
 def _(x: Product, rng: Any) -> Any:
     def swapped(a: Any) -> Any:
         return warpsim.unpack(x.form, "a", warpsim.pack(x.form, "a", a)[:, [0, 2, 1, 3]])

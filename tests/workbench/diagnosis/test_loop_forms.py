@@ -86,6 +86,17 @@ def test_scales_of_other_rows_in_every_step(form: Instruction) -> None:
     assert "scales of A: rows g and g + 8 exchanged" in (first.name, *first.also), first
 
 
+@pytest.mark.parametrize("form", [form for form in FORMS if form.scale], ids=str)
+def test_rows_of_a_beside_scales_that_are_right(form: Instruction) -> None:
+    given = random_given(form, 10)
+    A = given.A.copy()
+    A[::3, ::5] = 0  # zeros have scales, too
+    right = Given(A=A, B=given.B, C=given.C, **given.scales)
+    wrong = Given(A=A[np.arange(len(A)) ^ 8], B=given.B, C=given.C, **given.scales)
+    first = found(form, right, expected(form, wrong)).matches[0]
+    assert (first.facts["operand"], first.facts["map"]) == ("A", "xor"), first
+
+
 @pytest.mark.parametrize("form", [form for form in FORMS if form.sparse], ids=str)
 def test_metadata_of_other_lanes_in_every_step(form: Instruction) -> None:
     given, lanes = random_given(form, 9), np.arange(form.lanes) ^ 4

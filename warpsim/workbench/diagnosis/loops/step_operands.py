@@ -57,8 +57,9 @@ def moved_in_every_step(
     found = list[Explanation]()
     with np.errstate(all="ignore"):
         for steps in zip(*(_operands(loop, step, tile) for step in range(loop.steps)), strict=True):
-            turned = steps[0].name == "scale_b"
-            target, flags, bound = (x.T if turned else x for x in (rest, wrong, near))
+            target, flags, bound = rest, wrong, near
+            if steps[0].name == "scale_b":
+                target, flags, bound = rest.T, wrong.T, near.T
             more, count = single_causes(_joined(steps, target, bound), flags, partly=True)
             found, tried = found + more, tried + count
     found.sort(key=lambda each: each.cost)

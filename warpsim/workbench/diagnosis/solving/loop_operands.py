@@ -27,7 +27,7 @@ from .held_values import Block, Values, whole_views
 from .lines import Lines, Numbers, least_squares
 from .naming import advice, phrase, spoken, unit_words, valued
 from .place_words import Speaker, conditions
-from .product_loops import Loop, scaled_matrices
+from .product_loops import Loop, scale_matrices, scaled_matrices
 from .step_causes import Solution
 from .value_functions import decoded, value_functions
 from .views import NOTHING, Index, View, matrix_views
@@ -279,16 +279,14 @@ class _Problem:
 
     def __init__(self, loop: Loop, name: str, d: Numbers, near: Numbers) -> None:
         form = loop.form
-        a, b = decoded(loop.a, form.a), decoded(loop.b, form.b)
-        scaled_a, scaled_b = scaled_matrices(loop)
+        (scaled_a, scaled_b), (of_a, of_b) = scaled_matrices(loop), scale_matrices(loop)
         rest = d - decoded(loop.c, form.c)
-        place = np.arange(a.size if name == "A" else b.size)
         if name == "A":
-            self.T, self.near, self.other = rest, near, scaled_b
-            self.where, self.scale = place.reshape(a.shape), _ratio(scaled_a, a)
+            self.T, self.near, self.other, self.scale = rest, near, scaled_b, of_a
+            self.where = np.arange(loop.a.size).reshape(loop.a.shape)
         else:
-            self.T, self.near, self.other = rest.T, near.T, scaled_a.T
-            self.where, self.scale = place.reshape(b.shape).T, _ratio(scaled_b, b).T
+            self.T, self.near, self.other, self.scale = rest.T, near.T, scaled_a.T, of_b.T
+            self.where = np.arange(loop.b.size).reshape(loop.b.shape).T
         self.scaled = form.scale is not None
         self.unit = unit_of(form)
         own = decoded(loop.a if name == "A" else loop.b, form.format(name.lower()))
@@ -327,10 +325,6 @@ def unit_of(form: Instruction) -> float:
         return 0.0
     bits = getattr(rule_for(form).bare, "fraction_bits", form.d.fraction_bits)
     return float(2.0 ** -min(form.d.fraction_bits, bits))
-
-
-def _ratio(scaled: Numbers, plain: Numbers) -> Numbers:
-    return np.divide(scaled, plain, out=np.ones_like(plain), where=plain != 0)
 
 
 class _Screen:

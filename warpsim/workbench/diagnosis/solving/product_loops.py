@@ -203,12 +203,17 @@ def _blocks(codes: Codes, rows: int, columns: int) -> Codes:
 
 def scaled_matrices(loop: Loop) -> tuple[Matrix, Matrix]:
     """Return A and B as numbers, filled up to whole tiles, with their scales multiplied in."""
+    of_a, of_b = scale_matrices(loop)
+    return numbers(loop.a, loop.form.a) * of_a, numbers(loop.b, loop.form.b) * of_b
+
+
+def scale_matrices(loop: Loop) -> tuple[Matrix, Matrix]:
+    """Return the scales of every element of A and B, filled up to whole tiles; 1 without scales."""
     form = loop.form
-    a, b = numbers(loop.a, form.a), numbers(loop.b, form.b)
     if form.scale is None:
-        return a, b
+        return np.ones(loop.a.shape), np.ones(loop.b.shape)
     for_a, for_b = (values_of(codes, form.scale) for codes in loop.scale_lines)
-    return a * _stretched(for_a, a.shape), b * _stretched(for_b, b.T.shape).T
+    return _stretched(for_a, loop.a.shape), _stretched(for_b, loop.b.T.shape).T
 
 
 def _stretched(scales: Matrix, shape: tuple[int, ...]) -> Matrix:
