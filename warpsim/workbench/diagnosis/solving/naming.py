@@ -66,7 +66,7 @@ def speaker_of(explanation: Explanation) -> Speaker:
     form, name = operand.setting.instruction, operand.name
     if name == "cd":
         return Speaker(name, form.storage("d").bits)
-    bits = {"e": 32 // (operand.size // form.lanes)}.get(name, 8)
+    bits = 32 // (operand.size // form.lanes) if name == "e" else 8
     return Speaker(name, form.storage(name).bits if name in "abcd" else bits)
 
 
