@@ -178,6 +178,15 @@ def test_mistakes_in_every_form_are_found(form: Instruction) -> None:
         assert outcome in ("found", "no effect"), mistake.name
 
 
+def test_an_operand_with_fewer_places_than_lanes() -> None:
+    """B of m64n8k8 has 64 places for 128 lanes: to name its map ended in a division by zero."""
+    form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32", target="sm_90a")
+    setting = random_setting(form, np.random.default_rng(0))
+    mistakes = (of_grammar(setting, np.random.default_rng(seed), parts=False) for seed in range(99))
+    mistake = next(each for each in mistakes if each.operands == ("b",))
+    assert trial(setting, [mistake], 0, 1) == "found"
+
+
 def test_two_mistakes() -> None:
     case = Case(DENSE, shared_a=False)
     change = {"b_desc": case.desc("b", **EXCHANGED), "a": case.arguments["a"][:, [1, 0, 3, 2]]}
