@@ -21,6 +21,7 @@ from ...isa.operand_places.placements import ScaleSelectors
 from ...isa.operand_places.places import places, register_operands
 from ...sums.execution.pipeline import rule_for
 from ...workbench.explanation.information import evidence_document, rule_document
+from ...workbench.explanation.rule_steps import program_document
 from ..views.layouts.formulas import section
 from ..views.layouts.layout import notes
 from .arrays import Pool
@@ -52,6 +53,7 @@ def layout_document(instruction: Instruction, selector: int, scales: ScaleSelect
         "scale": instruction.scale and {"format": instruction.scale.name, "chunks": instruction.scale_chunks},
         "selector": selector if instruction.descriptor is None else _selector(instruction),
         "rule": rule_document(rule),
+        "program": program_document(rule, instruction),
         "evidence": evidence_document(rule.evidence) | {"text": str(rule.evidence)},
         "operands": {
             operand: _operand_document(instruction, operand, selector, scales, pool)

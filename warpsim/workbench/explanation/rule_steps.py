@@ -6,7 +6,9 @@ Each rounded operation of the program ends a step. Names of terms follow from th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from ...isa.formats import FORMATS
@@ -44,9 +46,38 @@ def steps_of(rule: Rule, instruction: Instruction, codes: Mapping[str, Sequence[
     expected = dot(rule, form, factors)
     if steps[-1].code != expected:
         raise AssertionError(f"{instruction}: steps end in {steps[-1].code:#x}, not {expected:#x}")
-    grouped = any(program.named("sum"))
-    numbers = reading.values["PS" if "PS" in reading.values and not grouped else "P"]
+    numbers = reading.values[_products(program)]
     return Summation(factors, [_number(each) for each in numbers], steps)
+
+
+def program_document(rule: Rule, instruction: Instruction) -> dict[str, Any]:
+    """Return the program of a rule for a page that interprets it, with the names of its terms."""
+    program = program_of(rule.bare, instruction.product)
+    labels, added = _labels(program), {name for at in program.named("cut", "ieee") for name in at.values[:1]}
+    return {
+        "operations": [_plain(_operation_document(at)) for at in program.operations],
+        "labels": {name: [_plain(each._asdict()) for each in labels[name]] for name in sorted(added)},
+        "products": _products(program),
+        "fraction_bits": getattr(rule, "fraction_bits", 0),
+        "lowest": LOWEST,
+    }
+
+
+def _operation_document(at: Operation) -> dict[str, Any]:
+    given = [asdict(each) if isinstance(each, Output) else each for each in at.given]
+    return {"result": at.result, "name": at.name, "values": at.values, "given": given}
+
+
+def _plain(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document with lists where it has tuples, as JSON has them."""
+    found: dict[str, Any] = json.loads(json.dumps(document))
+    return found
+
+
+def _products(program: Program) -> str:
+    """Return the products as their steps take them: scaled, but where groups of them are."""
+    scaled = "PS" in program.by_result and not any(program.named("sum"))
+    return "PS" if scaled else "P"
 
 
 def output_text(output: Output) -> str:

@@ -107,7 +107,7 @@ function numbersOf(instruction, pairs, c) {
   const { layout, formats } = instruction;
   const numberOf = (factor) => decode(factor.code, formats[factor.format]);
   return {
-    rule: layout.rule,
+    program: layout.program,
     layout,
     formats,
     a: pairs.map((pair) => numberOf(pair.a)),

@@ -92,7 +92,7 @@ export function exactSum(terms) {
 // --- rounding --------------------------------------------------------------------------------------
 
 // rest is what was cut off: 0 nothing, 1 less than half a unit, 2 half, 3 more.
-export const NEAREST_EVEN = {
+const NEAREST_EVEN = {
   increments: (negative, odd, rest) => rest + (odd ? 1 : 0) > 2,
   overflows: () => true,
   zeroIsNegative: false,
