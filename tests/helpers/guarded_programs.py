@@ -312,6 +312,8 @@ def executed(program: Program, active: np.ndarray, memory: np.ndarray) -> Execut
         results = _results(piece.semantics, operation, given, memory, runs)
         if operation is not None:
             refused = refused_lanes(operation, given, active.size) & runs
+            if all(source.constant is not None for source in piece.semantics.sources):
+                refused[:] = False  # computed once, exactly, when the code is made
             where = np.zeros((), np.bool_) if operation.where is None else operation.where(given, results)
             done.said |= bool(refused.any() or (where & runs).any())
             done.known &= ~refused

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.helpers.guarded_programs import Gate, traced_rows
+from tests.helpers.guarded_programs import SHORT, Gate, traced_rows
 from warpsim.machine.native.objects import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
@@ -30,3 +30,14 @@ def test_random_guarded_programs(part: int, capsys: pytest.CaptureFixture[str]) 
     assert gate.counts["programs"] > 0.95 * _PROGRAMS
     assert gate.counts["guarded"] > gate.counts["programs"]
     assert min(gate.counts["loads"], gate.counts["lanes"] / 1000) > _PROGRAMS / 20
+
+
+def test_constants_are_computed_when_code_is_made() -> None:
+    """Of a constant, what machine code leaves to integers of Python is done once: nothing is left to say."""
+    random = Random("differential 2026-11-29 1731")  # rcp.rz of the largest f64, whose result is subnormal
+    random.random()  # the choice of a subject
+    rows = random.choices(traced_rows(), k=2) + random.choices(traced_rows(SHORT), k=6)
+    gate = Gate()
+    gate.compare(random, rows)
+    assert "rcp" in {row.opcode for row in rows}
+    assert not gate.wrong

@@ -33,6 +33,7 @@ from ..search.masked_results import masked
 from ..search.mistake_search import spread_part
 from ..search.remarks import ResultComparison, remarks
 from ..solving.loop_operands import LoopOperands
+from ..solving.mapped_mistakes import simple_maps
 from ..solving.other_causes import other_causes
 from ..solving.product_loops import Given, Loop, View
 from ..solving.step_causes import Solution, StepCauses, plain_sum
@@ -488,12 +489,13 @@ def _stored_cause(name: str) -> LoopCause:
 
 
 CHEAP = 1  # stages that are tried whatever the remarks on D
+_SIMPLE = 2.0  # cost of maps that are tried in single steps, before ReLU and beside weights of steps
 
 
 def stages(loop: Loop, view: View, pairs: Pairs | None = None) -> Iterator[Iterator[Candidate]]:
     """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
     within = WithinSteps(loop, view)
-    causes = other_causes(loop.setting)
+    causes = *other_causes(loop.setting), *simple_maps(loop.setting, _SIMPLE)
     memory = kept_accumulators(loop, view), tails(loop, view)
     yield chain(Candidates(loop, view), within(causes), *memory)
     if loop.setting.tiles is not None:

@@ -11,7 +11,7 @@ from ..library.mistake import Mistake
 from ..library.setting import Setting
 from .linear_operands import unposed
 from .naming import words
-from .screening import EVERYWHERE, Candidates
+from .screening import EVERYWHERE, Candidates, alternatives, costs
 from .solving import Explanation, explained
 
 
@@ -40,6 +40,19 @@ def named_mistake(explanation: Explanation) -> Mistake:
         also=named.also,
         records=named.records,
     )
+
+
+def simple_maps(setting: Setting, most: float) -> Iterator[Mistake]:
+    """Yield the single maps of operands that are multiplied, up to a cost, the cheapest first."""
+    for name in setting.instruction.operands:
+        if name in "cd":
+            continue
+        operand = unposed(setting, name)
+        every = alternatives(operand)
+        cost = costs(operand, every)
+        chosen = np.flatnonzero(cost <= most)
+        maps = every.of(chosen[np.argsort(cost[chosen], kind="stable")])
+        yield from (named_mistake(explained(operand, maps, number)) for number in range(len(chosen)))
 
 
 def permutations(setting: Setting, name: str, most: float) -> Iterator[Explanation]:
