@@ -404,7 +404,9 @@ class _Search:
         if ordered is not None:
             return self._beside(ordered)
         hints = () if self.algebra is None else self.algebra.hints
-        return [*(self._proven() or self._tried() or [*unwritten_causes(first)]), *hints]
+        causes = self._proven() or self._tried() or [*unwritten_causes(first)]
+        explained = {each.operand for each in causes if each.operand}
+        return [*causes, *(each for each in hints if each.operand not in explained)]
 
     def _beside(self, ordered: Cause) -> list[Cause]:
         """Return a finding of order, or what makes it: an operand that is wrong in any order."""
