@@ -120,7 +120,7 @@ class _Analysis:
         self.parts[at.result] = (
             replace(
                 x,
-                count=x.count // count,
+                count=-(-x.count // count),  # the last may have fewer
                 fraction=x.fraction - x.low,
                 most=most,
                 low=0,

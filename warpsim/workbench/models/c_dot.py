@@ -33,12 +33,13 @@ _MODES = {"rn": 0, "rz": 1, "rm": 2, "rp": 3}
 
 @dataclass(frozen=True)
 class Field:
-    """An intermediate: its C type, its name and its count, and where the dot product has it."""
+    """An intermediate: its C type, its name, its count, where the dot product has it, and its unit."""
 
     type: str
     name: str
     count: int
     source: str
+    unit: str = ""
 
 
 class DotProduct:
@@ -71,10 +72,8 @@ class DotProduct:
     def _fields(self) -> Iterator[Field]:
         for at in self.program.operations:
             kind = self.program.kind(at.result)
-            if at.name == "mul" and not self.wide:
-                count = self.ranges.count(at.result)
-                yield Field("int64_t", f"{at.result}_value", count, f"signed_of({at.result}[i])")
-                yield Field("int32_t", f"{at.result}_exponent", count, f"{at.result}[i].e")
+            if at.name == "mul":
+                yield from self._product_fields(at.result)
             elif kind is Value.EXPONENT and at.name != "int":
                 yield Field("int32_t", at.result, 1, at.result)
             elif kind is Value.UNITS:
@@ -85,6 +84,17 @@ class DotProduct:
                 if at.name == "round":
                     yield Field("int32_t", f"special_{at.result}", 1, f"special_{at.result}")
                 yield Field("uint64_t", at.result, 1, at.result)
+
+    def _product_fields(self, name: str) -> Iterator[Field]:
+        (part,) = self.ranges.parts[name]
+        unit = f"in units of 2**({name}_exponent - {part.fraction})"
+        if self.wide:
+            yield Field("uint64_t", f"{name}_high", part.count, f"{name}[i].h", "high half of the magnitude")
+            yield Field("uint64_t", f"{name}_low", part.count, f"{name}[i].m", unit)
+            yield Field("int32_t", f"{name}_negative", part.count, f"{name}[i].negative")
+        else:
+            yield Field("int64_t", f"{name}_value", part.count, f"signed_of({name}[i])", unit)
+        yield Field("int32_t", f"{name}_exponent", part.count, f"{name}[i].e")
 
     # --- functions ---
 
@@ -217,6 +227,7 @@ class DotProduct:
             yield f"    {to}.m <<= 1;"
             yield f"    {to}.e--;"
             yield "  }"
+            yield f"  if ({to}.m == 0) {to}.e = {element.minimum_exponent};"
         else:
             yield f"  const int scale = {part.fraction};"
             rounded = f"ieee({numbers} + i, &scale, 1, 0, {_ieee_arguments(element.name)})"
@@ -230,7 +241,8 @@ class DotProduct:
         yield f"  {to}.e = 0;"
         yield f"  {to}.kind = 0;"
         yield f"  {to}.live = 0;"
-        yield f"  for (j = {count} * i; j < {count} * i + {count}; j++) {{"
+        within = f" && j < {part.count}" if part.count % count else ""
+        yield f"  for (j = {count} * i; j < {count} * i + {count}{within}; j++) {{"
         yield f"    int64_t term = (int64_t)({numbers}[j].m << ({numbers}[j].e - {c_int(part.low)}));"
         yield f"    sum += {numbers}[j].negative ? -term : term;"
         yield f"    if ({numbers}[j].kind > {to}.kind) {to}.kind = {numbers}[j].kind;"

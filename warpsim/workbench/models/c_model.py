@@ -15,7 +15,7 @@ from ...isa.fragments import legal_fields
 from ...isa.instruction import Instruction
 from ...isa.rules import Rule
 from ...sums.rule_programs.rule_templates import program_of
-from .c_dot import DotProduct
+from .c_dot import DotProduct, Field
 from .c_operands import Operands
 
 _WIDTH = 100
@@ -58,12 +58,9 @@ class CModel:
                 'extern "C" {',
                 "#endif",
                 "",
-                "/* Every intermediate of a dot product, in the order in which they are computed. */",
+                "/* The intermediates of a dot product, in the order in which they are computed. */",
                 "typedef struct {",
-                *(
-                    f"  {each.type} {each.name}{f'[{each.count}]' if each.count > 1 else ''};"
-                    for each in self.dot.fields
-                ),
+                *map(_declared, self.dot.fields),
                 f"}} {self.name}_trace;",
                 "",
                 "/* An element of D: codes in stored order, as many as stored columns; trace may be 0. */",
@@ -197,3 +194,9 @@ class CModel:
             yield "  (void)selector;"
         yield "  return legal;"
         yield "}"
+
+
+def _declared(field: Field) -> str:
+    """Return the line of an intermediate in NAME_trace."""
+    count, unit = f"[{field.count}]" if field.count > 1 else "", f" /* {field.unit} */" if field.unit else ""
+    return f"  {field.type} {field.name}{count};{unit}"
