@@ -16,7 +16,7 @@ import pytest
 
 import warpsim
 from tests.helpers.families import each_of
-from tools.mistakes.injected import SIMPLE, made, of_grammar
+from tools.mistakes.injected import SIMPLE, inputs_of, made, of_grammar
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
@@ -25,7 +25,8 @@ from warpsim.workbench.diagnosis import CLASSES, Diagnosis, Match, Mistake, comp
 from warpsim.workbench.diagnosis.dumps.closeness import closeness
 from warpsim.workbench.diagnosis.dumps.wrong_elements import wrong_elements
 from warpsim.workbench.diagnosis.library.setting import Setting
-from warpsim.workbench.diagnosis.search.cases import probe
+from warpsim.workbench.diagnosis.search.cases import case_of, probe
+from warpsim.workbench.diagnosis.search.diagnose import joined_with_others
 from warpsim.workbench.diagnosis.search.mistake_search import outcome
 from warpsim.workbench.diagnosis.solving.linear_operands import unposed
 from warpsim.workbench.diagnosis.solving.mapped_mistakes import named_mistake
@@ -736,3 +737,17 @@ def test_probes_saturate():
     again = next(each for each in other_causes(setting) if "added again" in each.name)
     registers = probe(setting, 1, seed=0)
     assert (outcome(setting, registers, [twice]) != outcome(setting, registers, [again])).any()
+
+
+def test_ids_of_scales_that_another_instruction_lacks() -> None:
+    """Byte 2 of .scale_vec::2X is none of 4X: the search for two causes ended in an IndexError."""
+    form = warpsim.decode(
+        "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+        target="sm_120a",
+    )
+    setting = Setting(instruction=form, scale_selectors=ScaleSelectors(byte_id_a=2, byte_id_b=2))
+    registers = probe(setting, 1, 0)
+    case = case_of(form, inputs_of(setting, registers), outcome(setting, probe(setting, 1, 1), ()))
+    forms = {mistake.arithmetic.instruction for mistake in other_causes(setting) if mistake.arithmetic}
+    assert any(other.scale_chunks == 4 for other in forms)
+    assert all(others for _, _, others in joined_with_others(case, np.zeros((1, 16, 8), np.bool_)))

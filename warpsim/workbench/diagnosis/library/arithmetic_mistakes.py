@@ -111,7 +111,7 @@ def _gathered(setting: Setting, form: Instruction, registers: Registers) -> Oper
     inputs = Inputs(
         registers=registers,
         selector=setting.selector,
-        scale_selectors=_legal(setting.scale_selectors, form),
+        scale_selectors=legal_ids(setting.scale_selectors, form),
         literal=True,
     )
     if setting.tiles is None:
@@ -127,7 +127,7 @@ def _gathered(setting: Setting, form: Instruction, registers: Registers) -> Oper
     )
 
 
-def _legal(ids: ScaleSelectors, form: Instruction) -> ScaleSelectors:
+def legal_ids(ids: ScaleSelectors, form: Instruction) -> ScaleSelectors:
     """Return the byte ids cut to what the form can have: multiples of its scales a word."""
     if not form.scale:
         return ids

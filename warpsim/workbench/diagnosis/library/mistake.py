@@ -25,6 +25,7 @@ class Mistake:
     lost; ``arithmetic`` is what is computed instead. ``operands`` are those that it
     touches. ``also`` names other rows with the same effect on this form. ``records`` say as data what the
     names say: kinds of maps, of values, and ``where``; ``cost`` is the length of the description.
+    ``describe`` gives the mistake its words, where finding these takes long: the name is a number then.
     """
 
     name: str
@@ -38,6 +39,12 @@ class Mistake:
     also: tuple[str, ...] = ()
     records: tuple[Record, ...] = ()
     cost: float = 3.0
+    describe: Callable[[], Mistake] | None = None
+
+    @property
+    def named(self) -> Mistake:
+        """The mistake with its words."""
+        return self if self.describe is None else self.describe()
 
     def __str__(self) -> str:
         return self.name

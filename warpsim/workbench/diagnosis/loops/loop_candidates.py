@@ -32,6 +32,12 @@ class Candidate:
     whole: bool = False  # a matrix, or all tiles: it is no explanation of some tiles only
     kind: str = "candidate"
     reach: float = 0.0  # the largest sum on the way to its D, if values are changed
+    described: Callable[[], tuple[str, str]] | None = None  # name and advice, where finding these takes long
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Name and advice."""
+        return (self.name, self.advice) if self.described is None else self.described()
 
 
 def exactly(

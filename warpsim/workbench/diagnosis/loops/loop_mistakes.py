@@ -6,6 +6,7 @@ Knows what a mistake changes in the registers of a step. Does not know the mista
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -35,20 +36,22 @@ class WithinSteps:
             if mistake.arithmetic is not None or (
                 mistake.change is not None and not {"c", "d"} & {*mistake.operands}
             ):
-                yield from self.made(mistake.name, mistake.advice, _change_of(mistake), mistake.arithmetic)
+                for candidate in self.made(
+                    mistake.name, mistake.advice, _change_of(mistake), mistake.arithmetic
+                ):
+                    yield candidate if mistake.describe is None else _named_later(candidate, mistake)
 
     def in_every_step(
         self, mistakes: Iterable[Mistake]
-    ) -> Iterator[tuple[str, Matrix, Callable[[], list[Step]]]]:
-        """Yield the names of mistakes in every step, what the steps add with them, and those steps."""
+    ) -> Iterator[tuple[Mistake, Matrix, Callable[[], list[Step]]]]:
+        """Yield mistakes in every step, what the steps add with them, and those steps."""
         for mistake in mistakes:
             if mistake.arithmetic is not None or mistake.change is None or {"c", "d"} & {*mistake.operands}:
                 continue
             change = _change_of(mistake)
             wrong = self._wrong(change, None)
             if (wrong != self.each).any():
-                name = f"in every step (all steps): {mistake.name}"
-                yield name, wrong, lambda change=change: self._steps(change, range(self.loop.steps))  # type: ignore[misc]
+                yield mistake, wrong, lambda change=change: self._steps(change, range(self.loop.steps))  # type: ignore[misc]
 
     def _steps(
         self, change: Change, where: Sequence[int], arithmetic: Arithmetic | None = None
@@ -116,6 +119,17 @@ class WithinSteps:
         with np.errstate(all="ignore"):
             sums = np.abs(self.each).sum(axis=0)
         return float(sums[np.isfinite(sums)].max(initial=0))
+
+
+def _named_later(candidate: Candidate, mistake: Mistake) -> Candidate:
+    """Return a candidate that finds the words of its mistake when they are asked for."""
+    where = candidate.name.removesuffix(mistake.name)
+
+    def words() -> tuple[str, str]:
+        named = mistake.named
+        return f"{where}{named.name}", named.advice
+
+    return replace(candidate, described=words)
 
 
 def _change_of(mistake: Mistake) -> Change:

@@ -35,7 +35,7 @@ class Pairs:
 
     def __call__(self, library: Iterable[Mistake]) -> Iterator[Candidate]:
         """Yield each mistake of the library with the weights that fit."""
-        for name, wrong, steps in self.within.in_every_step(library):
+        for mistake, wrong, steps in self.within.in_every_step(library):
             parts = np.concatenate([wrong, self.c[None]]) if self.c.any() else wrong
             solved = weights(parts.reshape(len(parts), -1), self.d.reshape(-1), self.near)
             if solved is None:
@@ -44,6 +44,7 @@ class Pairs:
             of_c = float(solved.theta[-1]) if len(parts) > len(wrong) else 1.0
             whole = ((of_steps >= 0) & (of_steps % 1 == 0) & (of_steps <= _MOST)).all()
             if whole and ((of_steps != 1).any() or of_c != 1):
+                name = f"in every step (all steps): {mistake.named.name}"
                 yield self._candidate(
                     f"{name} + {weights_text(of_steps.tolist(), of_c)}", wrong, steps, solved.theta
                 )

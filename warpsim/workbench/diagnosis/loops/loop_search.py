@@ -467,13 +467,13 @@ class _Search:
     def _cause(self, candidate: Candidate) -> LoopCause:
         """Return what a candidate gives, in all tiles, or in those that are wrong only."""
         codes = self._settled(candidate.exact(), self.wanted_tiles)
-        name, equal = candidate.name, (codes == self.wanted_tiles) | ~self.inside
+        (name, advice), equal = candidate.words, (codes == self.wanted_tiles) | ~self.inside
         partly = equal | (self.expected_tiles == self.wanted_tiles)
         if not candidate.whole and not equal.all() and partly.all() and (self.wrong == 0).any():
             name, equal = f"{name}, in tiles {self._wrong_tiles()} only", partly
         return LoopCause(
             name=name,
-            advice=candidate.advice,
+            advice=advice,
             kind=candidate.kind,
             fraction=float(equal[self.inside].mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),

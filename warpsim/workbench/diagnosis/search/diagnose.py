@@ -28,6 +28,7 @@ from ..dumps.closeness import closeness
 from ..dumps.dump_comparison import DumpComparison, classes, places_of
 from ..dumps.remark import Remark
 from ..dumps.wrong_elements import Wrong, wrong_elements
+from ..library.arithmetic_mistakes import legal_ids
 from ..library.mistake import Mistake
 from ..solving.linear_operands import Tile
 from ..solving.mapped_mistakes import bare_mistake, named_mistake
@@ -216,14 +217,11 @@ def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
 def _partly(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[Cause, ...]:
     """Return the single causes that come closest."""
     tile, _, spread = _tile(case, expected, equal)
-    bare = [(bare_mistake(each), each) for each in partial(tile, spread)]
-    causes = [_explanation(case, (mistake,)) for mistake, _ in bare]
-    causes += [_explanation(case, (mistake,)) for mistake in other_causes(case.setting)]
-    named = {id(mistake): each for mistake, each in bare}
+    mistakes = (*map(bare_mistake, partial(tile, spread)), *other_causes(case.setting))
+    causes = [_explanation(case, (mistake,)) for mistake in mistakes]
     return tuple(
-        replace(cause, mistakes=(named_mistake(named[id(mistake)]) if id(mistake) in named else mistake,))
+        replace(cause, mistakes=tuple(mistake.named for mistake in cause.mistakes))
         for cause in _closest(case, causes, _explanation(case, ()).closeness)
-        for mistake in cause.mistakes
     )
 
 
@@ -264,7 +262,7 @@ def _solved_pairs(
     tried, best, exact = 0, float("inf"), list[tuple[Mistake, ...]]()
     tile, settled, spread = _tile(case, expected, equal)
     both = ((each.cost, each.explanations, ()) for each in solve_pairs(tile, settled, spread))
-    for cost, explanations, others in chain(both, _with_others(case, equal)):
+    for cost, explanations, others in chain(both, joined_with_others(case, equal)):
         tried += 1
         if watch is not None:
             watch(tried, 0)
@@ -278,7 +276,7 @@ def _solved_pairs(
 Two = tuple[float, tuple[Explanation, ...], tuple[Mistake, ...]]  # cost, and what holds together
 
 
-def _with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
+def joined_with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
     """Yield another arithmetic, or a cause of two operands, and a cause in an operand in all places."""
     setting, tried = case.setting, 0
     others = [mistake for mistake in other_causes(setting) if mistake.cost <= _JOINED]
@@ -286,7 +284,10 @@ def _with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
     for mistake in others:
         form = mistake.arithmetic.instruction if mistake.arithmetic else setting.instruction
         own = (form.c, form.d) == (setting.instruction.c, setting.instruction.d)
-        other = replace(setting, instruction=form if own else setting.instruction)
+        other = setting
+        if own:
+            ids = legal_ids(setting.scale_selectors, form)
+            other = replace(setting, instruction=form, scale_selectors=ids)
         changed = case.registers | (mistake.change(case.registers) if mistake.change else {})
         wrong = outcome(setting, case.registers, (mistake,))
         tile, settled, spread = _tile(replace(case, setting=other, registers=changed), wrong, equal)

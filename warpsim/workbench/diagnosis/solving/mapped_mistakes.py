@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .solving import Explanation, explained
 
 
 def bare_mistake(explanation: Explanation) -> Mistake:
-    """Return an explanation as what is applied and mended, without words."""
+    """Return an explanation as what is applied and mended, without words until they are asked for."""
     back, operand = explanation.inverse, explanation.operand.name
     return Mistake(
         name="",
@@ -27,6 +28,7 @@ def bare_mistake(explanation: Explanation) -> Mistake:
         mend=None if back is None or operand == "d" else back.applied,
         read=explanation.stored if explanation.moves_d else None,
         undo=back.stored if back is not None and explanation.moves_d else None,
+        describe=partial(named_mistake, explanation),
     )
 
 
@@ -39,11 +41,12 @@ def named_mistake(explanation: Explanation) -> Mistake:
         advice=named.advice,
         also=named.also,
         records=named.records,
+        describe=None,
     )
 
 
 def simple_maps(setting: Setting, most: float) -> Iterator[Mistake]:
-    """Yield the single maps of operands that are multiplied, up to a cost, the cheapest first."""
+    """Yield single maps of operands that are multiplied, up to a cost, cheapest first; not named yet."""
     for name in setting.instruction.operands:
         if name in "cd":
             continue
@@ -52,7 +55,8 @@ def simple_maps(setting: Setting, most: float) -> Iterator[Mistake]:
         cost = costs(operand, every)
         chosen = np.flatnonzero(cost <= most)
         maps = every.of(chosen[np.argsort(cost[chosen], kind="stable")])
-        yield from (named_mistake(explained(operand, maps, number)) for number in range(len(chosen)))
+        for number in range(len(chosen)):
+            yield replace(bare_mistake(explained(operand, maps, number)), name=f"{name} {number}")
 
 
 def permutations(setting: Setting, name: str, most: float) -> Iterator[Explanation]:
