@@ -12,6 +12,7 @@ from tests.workbench.unseen_kernels import references
 from tests.workbench.unseen_kernels.launches import FOLDER, LAUNCHES, Drawn
 from tools.mistakes.judged import asked, edited, guilty_lines
 from tools.mistakes.unseen_kernels import LIST
+from warpsim.observe.algebra.locating.located_record import Located
 from warpsim.programs.launch.located_launches import answer_of
 from warpsim.workbench.diagnosis.verdicts.repeated_launch import RepeatedLaunch
 
@@ -43,20 +44,35 @@ def test_operands_and_scales_of_other_executions_are_judged_apart(tmp_path: Path
     assert asked("mxfp8", tmp_path / "mxfp8.ptx").equivalence.answer == "other"
 
 
-def test_sums_of_different_maxima_are_not_proven_by_other_terms(tmp_path: Path) -> None:
-    """Each lane has a maximum of its own, -inf for lanes that are masked: these NaN are a consequence."""
-    text = (FOLDER / "ptx" / "flash.ptx").read_text()
-    own, count = re.subn(r"(shfl\.sync\.bfly\.b32 \t%r\d+\|%p\d+, %r\d+, )(%r149|%r166)", r"\g<1>0", text)
-    assert count == 4
-    (tmp_path / "flash.ptx").write_text(own)
-    launch = LAUNCHES["flash"]
+def located_in(name: str, text: str, folder: Path) -> Located | None:
+    """Where a changed kernel leaves its formula."""
+    (folder / f"{name}.ptx").write_text(text)
+    launch = LAUNCHES[name]
     repeated = RepeatedLaunch(
-        kernel=warpsim.load(tmp_path / "flash.ptx")["flash"],
+        kernel=warpsim.load(folder / f"{name}.ptx")[name],
         sizes={"grid": launch.grid, "block": launch.block},
         args=launch.arguments(Drawn(1)),
         options={},
         before={},
     )
-    located = answer_of(repeated, references.flash).located
+    return answer_of(repeated, getattr(references, name)).located
+
+
+def test_sums_of_different_maxima_are_not_proven_by_other_terms(tmp_path: Path) -> None:
+    """Each lane has a maximum of its own, -inf for lanes that are masked: these NaN are a consequence."""
+    text = (FOLDER / "ptx" / "flash.ptx").read_text()
+    own, count = re.subn(r"(shfl\.sync\.bfly\.b32 \t%r\d+\|%p\d+, %r\d+, )(%r149|%r166)", r"\g<1>0", text)
+    assert count == 4
+    located = located_in("flash", own, tmp_path)
     assert located is not None
     assert (located.kind, located.certainty) == ("rescaling", "located")
+
+
+def test_a_result_of_another_row_is_not_proven_beside_other_mistakes(tmp_path: Path) -> None:
+    """Rows of x are chosen wrong: that a whole sum is another row's says nothing of the other sums."""
+    text = (FOLDER / "ptx" / "moe.ptx").read_text()
+    turned, count = re.subn(r"div\.s32( \t%r30, %r7, %r18;)", r"rem.s32\1", text)
+    assert count == 1
+    located = located_in("moe", turned, tmp_path)
+    assert located is not None
+    assert located.certainty == "located"

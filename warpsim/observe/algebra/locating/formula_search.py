@@ -200,9 +200,19 @@ class _Search:
             )
         elif proven:
             every = all(element.proven for element in elements)
-            certainty = "proven" if every and kinds <= _FEW else "located"
+            rivals = len(mine) < len(elements) and self._is_result(edits[0])
+            certainty = "proven" if every and kinds <= _FEW and not rivals else "located"
         tried = len(mine) if certainty == "proven" else len(elements)
         return self._record(edits, best.place, (tried, proven), certainty, kinds - 1)
+
+    def _is_result(self, edit: Edit) -> bool:
+        """Return whether a result stands for another element of the same result.
+
+        Where other elements are wrong in another way, each is right for a place that is wrong.
+        """
+        found, wanted = self._name(edit.found), self._name(edit.wanted)
+        of_same = found is not None and wanted is not None and found.array == wanted.array
+        return edit.kind == "operand" and of_same and wanted is not None and wanted.number >= 0
 
     def _record(
         self,
