@@ -83,7 +83,7 @@ class CModel:
     def _about(self) -> Iterator[str]:
         evidence = self.rule.evidence
         yield f"/* {self.form.mnemonic}"
-        yield f"   on {self.form.target}: a golden model, by the rule of which the evidence is stated here."
+        yield f"   on {self.form.target}: golden model."
         lines = wrap(f"Evidence: {evidence.label}. {evidence.detail}".replace("*/", "* /"), _WIDTH - 3)
         yield from (f"   {line}" for line in lines)
         if self.form.pattern is not None:
