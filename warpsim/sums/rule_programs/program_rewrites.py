@@ -158,9 +158,7 @@ def _edited(name: str, change: Callable[[Operation], Operation | tuple[Operation
 def _given(name: str, kept: int, *given: Any) -> Edit:
     """Return the edit that gives all operations of a name something else after what is ``kept``."""
     end = kept + len(given)
-    return _edited(
-        name, lambda each: replace(each, given=(*each.given[:kept], *given, *each.given[end:]))
-    )
+    return _edited(name, lambda each: replace(each, given=(*each.given[:kept], *given, *each.given[end:])))
 
 
 def _rewrite(kind: str, facts: dict[str, Any], edit: Edit, cost: float = 3.0, touches: str = "") -> Rewrite:
@@ -252,7 +250,9 @@ def _tops(program: Program) -> Iterator[Rewrite]:
         return
     count = lengths[tops[0].values[0]]
     products, c = tuple(range(count - 1)), (count - 1,)
-    left_out = {"C": products, "products": c} | {at: (*products[:at], *products[at + 1 :], *c) for at in products}
+    left_out = {"C": products, "products": c} | {
+        at: (*products[:at], *products[at + 1 :], *c) for at in products
+    }
     for which, kept in left_out.items():
         if isinstance(which, str) or not any(program.named("sum")):
             cost = 3.0 if isinstance(which, str) else 4.0

@@ -54,7 +54,7 @@ class _Numbers:
 
 
 def inputs_of(operands: Operands, outputs: Array) -> dict[str, Array]:
-    """Return the codes that a program reads for some outputs ``(outputs, count)``, by the numbers of these."""
+    """Return the codes ``(outputs, count)`` that a program reads for some outputs, by their numbers."""
     form, stored = operands.product, operands.a.shape[2]
     shape = operands.c.shape
     at = np.unravel_index(outputs, shape)
@@ -138,15 +138,11 @@ def _multiplied(x: _Numbers, y: _Numbers, aligned: str = "") -> _Numbers:
 
 def _combined(x: _Numbers, y: _Numbers, operation: str) -> _Numbers:
     both = {"and": np.bitwise_and, "xor": np.bitwise_xor}[operation]
-    return _Numbers.of(
-        replace(x.numbers, significand=both(x.numbers.significand, y.numbers.significand))
-    )
+    return _Numbers.of(replace(x.numbers, significand=both(x.numbers.significand, y.numbers.significand)))
 
 
 def _converted(x: _Numbers, element: str, rounding: str = "rn") -> _Numbers:
-    one = replace(
-        x.numbers, **{name: array[..., None] for name, array in vars(x.numbers).items()}
-    )
+    one = replace(x.numbers, **{name: array[..., None] for name, array in vars(x.numbers).items()})
     return _Numbers.of(decode(_ieee(_Numbers(one, x.live), element, rounding), FORMATS[element]))
 
 
