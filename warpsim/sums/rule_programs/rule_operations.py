@@ -24,7 +24,7 @@ class Value(Enum):
     CODE = "code"
 
 
-# The operations, with what they are given besides values of the program; what is in brackets no chip's rule has.
+# The operations, with what they are given besides values of the program; in brackets: what no chip has.
 RESULTS = {
     "read": Value.NUMBERS,  # format[, subnormals: "zero", "leading", "raised"]: the numbers of codes
     "zero": Value.NUMBERS,  # one +0
@@ -34,7 +34,7 @@ RESULTS = {
     "sum": Value.NUMBERS,  # count: exact sums of neighbours, whose exponent is 0
     "take": Value.NUMBERS,  # places
     "join": Value.NUMBERS,  # one list of several
-    "top": Value.EXPONENT,  # floor[, zeros, places]: the largest exponent where those of a second list are live
+    "top": Value.EXPONENT,  # floor[, zeros, places]: the largest exponent where a second list is live
     "int": Value.EXPONENT,  # the exponent
     "add": Value.EXPONENT,  # the addend
     "max": Value.EXPONENT,

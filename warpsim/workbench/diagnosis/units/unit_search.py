@@ -24,7 +24,7 @@ from .unit_sample import TERMS, Array, Slice, matrix_codes, slices
 from .wrong_units import WrongUnit, wrong_units
 
 _SCREENED = 4  # slices of the screen
-_OUTPUTS = 48  # wrong outputs of a slice of the screen, and as many right ones
+_OUTPUTS = 400  # wrong outputs of a slice of the screen, and as many right ones
 _TRAITS = 16  # slices that traits are counted over
 _PARTIAL = 5  # faults that are kept though they do not explain everything
 _PAIRED = 12  # faults that are tried beside others
