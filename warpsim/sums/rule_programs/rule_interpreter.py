@@ -200,7 +200,7 @@ def _top(
     zeros: str = "",
     places: Sequence[int] | None = None,
 ) -> int:
-    """Return the largest exponent; zeros of some places count, too: all of them, or the negative ones."""
+    """Return the largest exponent; zeros of some places count, too: "all", or "negative"."""
     counted = range(len(of)) if places is None else places
     live = [
         each.live or (zeros and at in counted and not each.significand and (zeros == "all" or each.negative))

@@ -24,7 +24,7 @@ from .unit_sample import TERMS, Array, Slice, matrix_codes, slices
 from .wrong_units import WrongUnit, wrong_units
 
 _SCREENED = 4  # slices of the screen
-_OUTPUTS = 400  # wrong outputs of a slice of the screen, and as many right ones
+_OUTPUTS = 400  # wrong outputs of a slice of the screen, and as many that are right
 _TRAITS = 16  # slices that traits are counted over
 _PARTIAL = 5  # faults that are kept though they do not explain everything
 _PAIRED = 12  # faults that are tried beside others
@@ -200,7 +200,7 @@ class _Search:
         self.partial = tuple(sorted(near, key=lambda each: each.contradicted - each.explained)[:_SHOWN])
 
     def _score(self, parts: Sequence[Slice], unit: WrongUnit, most: int | None = None) -> _Score:
-        """Compare a unit with outputs: of each part ``most`` wrong ones and right ones; None: all."""
+        """Compare a unit with outputs: in each part ``most`` that are wrong and as many right; None: all."""
         self.compared += 1
         if self.watch is not None:
             self.watch(self.compared, 0)

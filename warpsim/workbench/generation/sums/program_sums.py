@@ -142,8 +142,8 @@ def _combined(x: _Numbers, y: _Numbers, operation: str) -> _Numbers:
 
 
 def _converted(x: _Numbers, element: str, rounding: str = "rn") -> _Numbers:
-    one = replace(x.numbers, **{name: array[..., None] for name, array in vars(x.numbers).items()})
-    return _Numbers.of(decode(_ieee(_Numbers(one, x.live), element, rounding), FORMATS[element]))
+    alone = replace(x.numbers, **{name: array[..., None] for name, array in vars(x.numbers).items()})
+    return _Numbers.of(decode(_ieee(_Numbers(alone, x.live), element, rounding), FORMATS[element]))
 
 
 def _summed(x: _Numbers, count: int) -> _Numbers:
