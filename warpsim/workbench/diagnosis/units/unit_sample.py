@@ -39,7 +39,7 @@ class Slice:
         return np.asarray(self.known & (self.right != self.given))
 
     def outputs(self, most: int | None = None) -> Array:
-        """Return the numbers of known outputs: all, or so many that are wrong and as many right, evenly spread."""
+        """Return the numbers of known outputs: all, or so many wrong and as many right, spread."""
         if most is None:
             return np.flatnonzero(self.known)
         kinds = (np.flatnonzero(flags) for flags in (self.wrong, self.known & ~self.wrong))
