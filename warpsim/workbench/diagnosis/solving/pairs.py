@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from ....base.errors import present
 from ....isa.fragments import columns_of, require_sparse
-from .linear_operands import Numbers, Operand, Tile, decoded
+from .linear_operands import Numbers, Operand, Tile
 from .screening import EVERYWHERE, Candidates, all_sums, alternatives, costs, evaluated, left_out
+from .value_functions import decoded
 from .views import NOTHING, Index
 
 _BLOCK = 1 << 22  # pairs at once
@@ -95,7 +96,7 @@ def _distinct(rows: Numbers) -> tuple[Index, Index]:
 
 def _pairs_of(hits: npt.NDArray[np.bool_], first: Index, second: Index) -> Pairs:
     """Return the pairs of candidates whose distinct rows hit."""
-    rows = np.flatnonzero(hits.any(axis=1)[first])
+    rows = np.flatnonzero(np.asarray(hits.any(axis=1))[first])
     i, j = np.nonzero(hits[first[rows]][:, second])
     return rows[i], j
 
