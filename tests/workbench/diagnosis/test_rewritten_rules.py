@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ E4M3 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
 )
 def test_numbers_of_a_rule(mnemonic: str, target: str, numbers: dict[str, int], told: str) -> None:
     form = warpsim.decode(mnemonic, target=target)
-    given = probe(Setting(instruction=form), 2, seed=4)
+    given: dict[str, Any] = probe(Setting(instruction=form), 2, seed=4)
     operands = gather(form, Inputs(registers=given, literal=True))
     d = registers_of(compute(operands, rule_for(form).realigned(**numbers)), form, "d")
     found = warpsim.diagnose(form, **given, d=d)
@@ -46,7 +47,7 @@ def test_two_instructions_of_half_the_k_in_sequence() -> None:
     form = warpsim.decode(DENSE, target="sm_90a")
     rule = rule_for(form)
     assert isinstance(rule, FusedSum)
-    given = probe(Setting(instruction=form), 1, seed=4)
+    given: dict[str, Any] = probe(Setting(instruction=form), 1, seed=4)
     halves = compute(gather(form, Inputs(registers=given)), replace(rule, length=8))
     found = warpsim.diagnose(form, **given, d=registers_of(halves, form, "d"))
     assert "as several of m16n8k8 do in sequence" in str(found)
@@ -55,7 +56,7 @@ def test_two_instructions_of_half_the_k_in_sequence() -> None:
 def test_few_wrong_elements_are_no_evidence() -> None:
     """A last bit or two that are wrong are not taken for another arithmetic."""
     form = warpsim.decode(DENSE, target="sm_90a")
-    given = probe(Setting(instruction=form), 1, seed=4)
+    given: dict[str, Any] = probe(Setting(instruction=form), 1, seed=4)
     d = warpsim.execute(form, **given)
     for lane in (3, 17):
         d[0, lane, 1] += np.uint32(1)

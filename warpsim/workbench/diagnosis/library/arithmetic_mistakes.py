@@ -87,8 +87,9 @@ class Arithmetic:
             return execute_operands(operands, rule)
         stacked = as_tiles(operands)
         program = rewritten(rule.bare, operands.product, self.rewrite)
-        made = program_codes(program, inputs_of(stacked, np.arange(stacked.c.size)))
-        return made.reshape(operands.c.shape).astype(operands.c.dtype)
+        made: Codes = program_codes(program, inputs_of(stacked, np.arange(stacked.c.size)))
+        made = made.reshape(operands.c.shape)
+        return made.astype(operands.c.dtype)
 
 
 def as_tiles(operands: Operands) -> Operands:
