@@ -240,9 +240,10 @@ def of_results(tile: Tile, first: Side, d: Side, wrong: npt.NDArray[np.bool_]) -
     near, found = 8 * float(np.nanmax(held.near)), list[Pairs]()
     places = [row * form.shape.n + column for row, column in elements(tile, wrong)]
     every = evaluated(d.operand, d.candidates, np.array(places, np.intp)).T
+    once, which = np.unique(every[:1].reshape(-1), return_inverse=True)  # few places, many maps
     for start in range(0, len(made) if places else 0, step := max(1, _BLOCK // max(1, len(d.cost)))):
         part = made[start : start + step]
-        i, j = np.nonzero(held.agrees(part[:, every[0]], actual[places[0]], near))
+        i, j = np.nonzero(held.agrees(part[:, once], actual[places[0]], near).take(which, axis=1))
         for place, source in zip(places[1:], every[1:], strict=True):
             kept = held.agrees(part[i, source[j]], actual[place], near)
             i, j = i[kept], j[kept]
