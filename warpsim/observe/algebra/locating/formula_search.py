@@ -200,7 +200,7 @@ class _Search:
             )
         elif proven:
             every = all(element.proven for element in elements)
-            rivals = len(mine) < len(elements) and self._is_result(edits[0])
+            rivals = self._is_result(edits[0]) and (len(mine) < len(elements) or self._is_elsewhere(edits[0]))
             certainty = "proven" if every and kinds <= _FEW and not rivals else "located"
         tried = len(mine) if certainty == "proven" else len(elements)
         return self._record(edits, best.place, (tried, proven), certainty, kinds - 1)
@@ -213,6 +213,13 @@ class _Search:
         found, wanted = self._name(edit.found), self._name(edit.wanted)
         of_same = found is not None and wanted is not None and found.array == wanted.array
         return edit.kind == "operand" and of_same and wanted is not None and wanted.number >= 0
+
+    def _is_elsewhere(self, edit: Edit) -> bool:
+        """Return whether another thread has what belongs in place of a thread's own result: its row or column
+        is wrong, with everything else that it takes by it.
+        """
+        in_other = self.kernel.in_other_thread
+        return edit.kind == "operand" and in_other(edit.value, edit.found, edit.wanted)
 
     def _record(
         self,
@@ -227,8 +234,9 @@ class _Search:
         pc = pc if pc >= 0 else int(self.output.writers[index])
         own = edit.value if edit.kind == "missing" and edit.detail not in CHOICES else 0
         partner = edit.partner or own
-        moved = edit.kind == "operand" and self._is_moved(edit, index)
-        copies, loaded = copies_of(self.sides, edits, self._name) if moved else ((), None)
+        moved, elsewhere = edit.kind == "operand" and self._is_moved(edit, index), self._is_elsewhere(edit)
+        brought = [each._replace(found=each.partner) for each in edits] if elsewhere else edits
+        copies, loaded = copies_of(self.sides, brought, self._name) if moved else ((), None)
         chosen = pc >= 0 and "sp" in self._words(pc)
         loaded = self._metadata_load(pc) if chosen and edit.kind == "operand" else loaded
         return Located(
@@ -240,7 +248,7 @@ class _Search:
             certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
             loaded=self._location(-1 if loaded is None else loaded),
-            others=others, chosen=chosen, operand=self._operand(edit),
+            others=others, chosen=chosen, operand=self._operand(edit), elsewhere=elsewhere,
         )  # fmt: skip
 
     def _metadata_load(self, pc: int) -> int | None:
