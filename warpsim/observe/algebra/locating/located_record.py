@@ -79,7 +79,7 @@ class Located(Displayed):
         """What to do, where that is one sentence."""
         match self.kind:
             case "operand" if self.elsewhere:
-                return f"use {self.found} with its own index: {self.partner or self.output} is of another"
+                return "check the index of the rows and columns that are multiplied, and that of this thread"
             case "operand" if self.loaded is not None and self.map:
                 return f"load {_array(self.wanted)} with the index of {self.wanted}"
             case "operand":
