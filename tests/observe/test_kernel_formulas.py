@@ -154,7 +154,7 @@ def test_provenance_has_the_statement_of_every_output() -> None:
     stored = {each.pc for each in provenance.stores}
     assert {run.algebra.code[pc].statement.opcode for pc in stored} == {"st"}
     assert set(np.unique(output.writers)) <= stored
-    loads = {run.algebra.code[pc].statement.opcode for pc in run.algebra.loaded_from}
+    loads = {run.algebra.code[each.pc].statement.opcode for each in provenance.copies if each.kind == "read"}
     assert "ldmatrix" in loads
 
 

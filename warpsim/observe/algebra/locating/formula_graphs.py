@@ -20,7 +20,7 @@ import numpy as np
 
 from ..keys.constant_keys import LOG2E
 from ..keys.finite_fields import NONE, Keys, P, Q, exp2, hashed, inv, mul, total
-from ..provenance import Provenance, Step
+from ..provenance import Product, Provenance, Step, Stores
 from ..rules.rule_calls import function_keys
 from ..shadow_arrays import Operation, Shadow, Trace
 
@@ -448,6 +448,20 @@ class KernelGraph:
             if isinstance(each, Step) and (_any(each, key) & (each.made != key)).any():
                 return each.pc
         return -1
+
+    def in_other_thread(self, value: int, found: int, wanted: int) -> bool:
+        """Return whether a thread computes a value of ``found``, its own element of a product, and uses
+        or stores ``wanted``, another element, nowhere: the layout of D gives that to another thread.
+        """
+        user, *made = (self.provenance.origin(key) for key in (value, found, wanted))
+        if user is None or not isinstance(user.step, Step):
+            return False
+        if not all(each is not None and isinstance(each.step, Product) for each in made):
+            return False
+        lane, place = user.step.lanes[user.at[0]], user.step.place
+        uses: list[tuple[Any, Step | Stores]] = [(_any(each, wanted), each) for each in self.provenance.steps]
+        uses += [((each.keys == _U(wanted)).any(1), each) for each in self.provenance.stores]
+        return not any(each.place is place and (mask & (each.lanes == lane)).any() for mask, each in uses)
 
     def choices(self, chosen: int, other: int) -> Iterator[tuple[int, str]]:
         """Yield statements that have chosen one of two keys, and their names: max or min."""
