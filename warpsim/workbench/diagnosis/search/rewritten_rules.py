@@ -19,7 +19,7 @@ from ...generation.sums.limits import limits_of
 from ...generation.sums.program_sums import inputs_of, program_codes
 from ..library.arithmetic_mistakes import Arithmetic, as_tiles, gathered_operands
 from ..library.mistake import Mistake
-from ..solving.rewrite_words import rewrite_words
+from ..library.rewrite_words import rewrite_words
 from .mistake_search import Case
 
 _EVIDENCE = 3  # wrong elements
