@@ -84,7 +84,7 @@ def test_elements_that_rounding_explains_are_no_probes_of_pairs() -> None:
 
 @pytest.mark.parametrize("seed", [86, 87])
 def test_a_map_in_some_places_beside_many_that_come_near(seed: int) -> None:
-    """Sums that are no numbers agree with none that is, and where many agree with a probe, another decides."""
+    """Sums that are no numbers agree with none that is; where many agree with a probe, another decides."""
     rng = np.random.default_rng([4711, seed])
     forms = list(sampled_forms().values())
     families = sorted({form.family.name for form in forms})
