@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -89,18 +90,22 @@ def inverse(a: int) -> int:
     return _partial(p) if a & _HIGH_NONE else (pow(q, -1, Q) if q % Q else 0) << 32 | p
 
 
+_MODULUS = P * Q
+_OF_Q, _OF_P = P * pow(P, -1, Q), Q * pow(Q, -1, P)  # of the integer with both remainders
+
+
+@lru_cache(1 << 16)  # an element asks for numbers that those before it have asked for
 def rational(key: int) -> float | None:
     """Return the number of a key that is a float of few bits; None for others."""
     q, p = key >> 32, key & 0xFFFFFFFF
     if q >= NONE:
         return None
-    modulus = P * Q
-    value = (q * P * pow(P, -1, Q) + p * Q * pow(Q, -1, P)) % modulus
+    value = (q * _OF_Q + p * _OF_P) % _MODULUS
     for shift in range(48):
-        whole = (value + modulus // 2) % modulus - modulus // 2
-        if abs(whole) < 1 << 26:
+        whole = value - _MODULUS if value > _MODULUS // 2 else value
+        if -(1 << 26) < whole < 1 << 26:
             return whole / (1 << shift)
-        value = value * 2 % modulus
+        value = value * 2 % _MODULUS
     return None
 
 
