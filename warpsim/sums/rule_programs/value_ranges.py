@@ -66,14 +66,16 @@ def format_part(name: str, element: Format, count: int) -> Part:
     return Part(name, count, fraction, most, element.minimum_exponent, high, special, most, fraction)
 
 
-def ranges_of(program: Program) -> Ranges:
+def ranges_of(program: Program, *, bounded: bool = True) -> Ranges:
     """Return the ranges of all values of a program.
 
-    Raises OverflowError for a sum that no alignment bounds: of a program that leaves terms out of it.
+    Raises OverflowError for a sum that no alignment bounds: of a program that leaves terms out of it; the
+    ranges that are not ``bounded`` have no ``units``.
     """
     found = _Analysis(program)
     for each in program.operations:
-        found.add(each)
+        if bounded or each.name not in ("cut", "total", "pick"):
+            found.add(each)
     return Ranges(found.parts, found.units)
 
 

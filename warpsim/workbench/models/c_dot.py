@@ -14,11 +14,12 @@ from ...sums.rule_programs.rule_operations import Operation, Program, Value
 from ...sums.rule_programs.rule_templates import LOWEST
 from ...sums.rule_programs.value_ranges import Part, ranges_of
 from .c_parts import (
-    CUTS,
+    CUT,
     LENGTH,
     SPECIAL,
     c_int,
     constant,
+    far_cut,
     ieee_sum,
     multiplication,
     number_type,
@@ -45,12 +46,14 @@ class Field:
 class DotProduct:
     """The C of one program: ``functions`` and ``body`` of NAME.c, ``fields`` of NAME_trace in NAME.h.
 
-    ``word`` is the C type of a code. Raises OverflowError where a sum needs more than 63 bits.
+    ``word`` is the C type of a code. Raises OverflowError where a sum needs more than 63 bits; of a wrong
+    program, not ``bounded``, terms far above the alignment are cut to 2**55 units.
     """
 
-    def __init__(self, name: str, program: Program) -> None:
-        self.name, self.program, self.ranges = name, program, ranges_of(program)
-        for at in program.named("cut", "total"):
+    def __init__(self, name: str, program: Program, *, bounded: bool = True) -> None:
+        self.name, self.program, self.ranges = name, program, ranges_of(program, bounded=bounded)
+        self.bounded = bounded
+        for at in program.named("cut", "total") if bounded else ():
             _check_width(at.result, self.ranges.units[at.result])
         for at in program.named("sum"):
             _check_width(at.result, self.ranges.parts[at.result][0].most)
@@ -109,7 +112,7 @@ class DotProduct:
         if any(field.name.endswith("_value") for field in self.fields):
             yield "static int64_t signed_of(number n) { return n.negative ? -(int64_t)n.m : (int64_t)n.m; }"
         for mode in dict.fromkeys(at.given[0] for at in self.program.named("cut")):
-            yield CUTS[mode]
+            yield CUT if self.bounded and mode == "zero" else far_cut(mode)
         rounded, added = "round" in names, self._adds()
         if rounded or added:
             yield SPECIAL
@@ -153,6 +156,12 @@ class DotProduct:
         for at in self.program.operations:
             yield f"  /* {at.result}: {_WORDS[at.name].format(*at.given)} */"
             yield from (f"  {line}" for line in getattr(self, f"_{at.name}")(at, *at.values))
+        yield from self._ending()
+        yield f"  return ({self.word}){self.program.result};"
+        yield "}"
+
+    def _ending(self) -> Iterator[str]:
+        """Yield what fills the trace."""
         yield "  if (trace) {"
         for field in self.fields:
             if field.count > 1 or "[i]" in field.source:
@@ -161,8 +170,6 @@ class DotProduct:
             else:
                 yield f"    trace->{field.name} = {field.source};"
         yield "  }"
-        yield f"  return ({self.word}){self.program.result};"
-        yield "}"
 
     def _declarations(self) -> Iterator[str]:
         yield f"int i{', j' if any(self.program.named('sum')) else ''}"
@@ -200,6 +207,9 @@ class DotProduct:
     def _read(self, at: Operation, codes: str) -> Iterator[str]:
         place = "[i]" if any(each.name == codes and each.count > 1 for each in self.program.inputs) else ""
         yield f"{self._loop(at.result)} {at.result}[i] = read_{at.given[0]}({codes}{place});"
+        if "flush" in at.given:
+            small = f"{at.result}[i].m < {constant(1 << FORMATS[at.given[0]].fraction_bits)}"
+            yield f"{self._loop(at.result)} if ({small}) {at.result}[i].m = 0, {at.result}[i].live = 0;"
 
     def _zero(self, at: Operation) -> Iterator[str]:
         fields = ("m", *(("h",) if self.wide else ()), "e", "negative", "kind", "live")
@@ -268,7 +278,8 @@ class DotProduct:
 
     def _top(self, at: Operation, numbers: str, of: str) -> Iterator[str]:
         yield f"{at.result} = {self._constant_name(at) or c_int(at.given[0])};"
-        larger = f"{of}[i].live && {numbers}[i].e > {at.result}"
+        taking = "" if "zeros" in at.given else f"{of}[i].live && "
+        larger = f"{taking}{numbers}[i].e > {at.result}"
         yield f"{self._loop(numbers)} if ({larger}) {at.result} = {numbers}[i].e;"
 
     def _int(self, at: Operation) -> Iterator[str]:
@@ -290,7 +301,8 @@ class DotProduct:
         first = 0
         for fraction, count in _runs(self.ranges.parts[numbers]):
             last = first + count
-            value = f"cut_{at.given[0]}({numbers}[i], {unit} - {numbers}[i].e + {c_int(fraction)})"
+            cut = f"cut_{'' if self.bounded else 'far_'}{at.given[0]}"
+            value = f"{cut}({numbers}[i], {unit} - {numbers}[i].e + {c_int(fraction)})"
             yield f"for (i = {first}; i < {last}; i++) {at.result}[i] = {value};"
             first = last
 
@@ -302,6 +314,12 @@ class DotProduct:
     def _round(self, at: Operation, total: str, unit: str, numbers: str) -> Iterator[str]:
         yield f"special_{at.result} = special({numbers}, {self.ranges.count(numbers)});"
         yield f"{at.result} = {rounding_name(at.given[0])}({total}, {unit}, special_{at.result});"
+        element = FORMATS[at.given[0].format]
+        infinity, magnitude = constant(element.infinity), f"({at.result} & ~{constant(element.sign_bit)})"
+        if "flush" in at.given:
+            yield f"if (!special_{at.result} && !({at.result} & {infinity})) {at.result} = 0;"
+        if "largest" in at.given:
+            yield f"if (!special_{at.result} && {magnitude} == {infinity}) {at.result}--;"
 
     def _ieee(self, at: Operation, numbers: str) -> Iterator[str]:
         scales = [part.fraction for part in self.ranges.parts[numbers] for _ in range(part.count)]
@@ -336,7 +354,7 @@ _WORDS = {
     "max": "the larger",
     "ge": "whether the first is as large",
     "pick": "one of two",
-    "cut": "in units of 2**unit, rounded toward {}",
+    "cut": "in units of 2**unit, cut: {}",
     "total": "exact sum",
     "round": "rounded once",
     "ieee": "exact sum rounded once to {}, {}",

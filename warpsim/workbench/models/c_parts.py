@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ...isa.formats import Format, Specials
 from ...isa.rules import Output
+from ...sums.rule_programs.rule_operations import CUTS as CUT_TEXTS
 
 _NUMBER = """typedef struct {
   uint64_t m;       /* magnitude: in units of 2**(e - fraction bits of its list) */@
@@ -37,37 +38,37 @@ _WIDE_MUL = """
   n.m = x.m * y.m;
   n.h = xh * yh + (middle >> 32) + (other >> 32);"""
 
-CUTS = {
-    "zero": """/* A number without its lowest bits, down of them (-down are added): toward zero. */
+CUT = """/* A number without its lowest bits, down of them (-down are added): toward zero. */
 static int64_t cut_zero(number n, int32_t down) {
   uint64_t m = n.m;
   if (m == 0 || n.kind || down > 63) return 0;
   m = down > 0 ? m >> down : m << -down;
   return n.negative ? -(int64_t)m : (int64_t)m;
-}""",
-    "down": """/* A number without its lowest bits, down of them (-down are added): toward minus infinity. */
-static int64_t cut_down(number n, int32_t down) {
-  uint64_t m = n.m, kept;
+}"""
+
+_FAR_CUT = """/* A number @how; at most 2**55 units. */
+static int64_t cut_far_@mode(number n, int32_t down) {
+  uint64_t m = n.m, kept = 0, rest = 1, half = 2;
   if (m == 0 || n.kind) return 0;
-  if (down > 63) return n.negative ? -1 : 0;
-  kept = down > 0 ? m >> down : m << -down;
-  if (n.negative && down > 0 && (kept << down) != m) kept++;
-  return n.negative ? -(int64_t)kept : (int64_t)kept;
-}""",
-    "nearest": """/* A number without its lowest bits, down of them (-down are added): to nearest even. */
-static int64_t cut_nearest(number n, int32_t down) {
-  uint64_t m = n.m, kept, half, rest;
-  if (m == 0 || n.kind || down > 63) return 0;
   if (down <= 0) {
-    kept = m << -down;
-  } else {
-    half = UINT64_C(1) << (down - 1);
+    kept = down < -55 || m >> (55 + down) ? UINT64_C(1) << 55 : m << -down;
+    rest = 0;
+  } else if (down <= 63) {
     kept = m >> down;
-    rest = m & (2 * half - 1);
-    if (rest > half || (rest == half && (kept & 1))) kept++;
+    rest = m & ((UINT64_C(1) << down) - 1);
+    half = UINT64_C(1) << (down - 1);
   }
+  (void)half;
+  if (rest && (@grows)) kept++;
   return n.negative ? -(int64_t)kept : (int64_t)kept;
-}""",
+}"""
+_GROWS = {
+    "zero": "0",
+    "down": "n.negative",
+    "up": "!n.negative",
+    "nearest": "rest > half || (rest == half && (kept & 1))",
+    "away": "1",
+    "sticky": "!(kept & 1)",
 }
 
 SPECIAL = """/* What Inf and NaN make of a sum: 0 nothing, 1 +Inf, 2 -Inf, 3 NaN. */
@@ -215,6 +216,11 @@ def multiplication(*, wide: bool) -> str:
         .replace("@empty", empty(wide=wide))
         .replace("@", _WIDE_MUL if wide else _NARROW_MUL)
     )
+
+
+def far_cut(mode: str) -> str:
+    """Return the cut of a mode for terms that no alignment bounds."""
+    return _FAR_CUT.replace("@how", CUT_TEXTS[mode]).replace("@mode", mode).replace("@grows", _GROWS[mode])
 
 
 def ieee_sum(*, wide: bool) -> str:
