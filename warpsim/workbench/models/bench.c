@@ -138,18 +138,18 @@ static void turn_about(void) {
   for (at = 0; at < PLACES; at++) exchange_places(at, random_below(PLACES));
 }
 
-/* The tile of a case: the first SEEDS cases are the tiles as they were drafted. Returns the tile's number. */
-static int draw_tile(uint64_t seed, int at) {
-  int which;
+/* The tile that a case starts from: the first SEEDS cases are the tiles as they were drafted. */
+static int tile_of(uint64_t seed, int at) {
   random_state = seed * UINT64_C(0xd1342543de82ef95) + (uint64_t)(uint32_t)at;
   random_word();
-  which = at < SEEDS ? at : random_below(SEEDS);
-  load_tile(which);
-  if (at >= SEEDS) {
-    turn_about();
-    if (random_below(2)) change_codes(1 << random_below(6));
-  }
-  return which;
+  return at < SEEDS ? at : random_below(SEEDS);
+}
+
+static void draw_tile(uint64_t seed, int at) {
+  load_tile(tile_of(seed, at));
+  if (at < SEEDS) return;
+  turn_about();
+  if (random_below(2)) change_codes(1 << random_below(6));
 }
 
 /* --- what a step of a sum did --- */
@@ -210,7 +210,7 @@ static void look_at_rounding(step *s, int precision, int nearest, int fraction, 
   s->subnormal = m && place < smallest;
   if (m == 0 || place < smallest) place = smallest;
   down = place - s->unit;
-  kept = down > 63 ? 0 : down > 0 ? m >> down : m << -down;
+  kept = m == 0 || down > 63 ? 0 : down > 0 ? m >> down : m << -down;
   rest = down > 63 ? m : down > 0 ? m & ((UINT64_C(1) << down) - 1) : 0;
   half = down > 64 ? UINT64_MAX : down > 0 ? UINT64_C(1) << (down - 1) : 1;
   s->tail = rest == 0 ? 0 : rest < half ? 1 : rest == half ? 2 : 3;
@@ -244,6 +244,7 @@ static int product_beyond(const step *s, int exponent) {
   return 0;
 }
 
+#if IEEE
 static int several(const step *s) {
   int i, found = 0;
   for (i = 0; i < s->count; i++) found += MAGNITUDE(s->x[i]) != 0;
@@ -258,6 +259,7 @@ static int zeros_differ(const step *s) {
   }
   return minus > 0 && minus < s->count;
 }
+#endif
 
 /* --- what makes Inf or NaN --- */
 
@@ -314,3 +316,29 @@ static unsigned char hit[BINS + 1];
 static void hit_if(int bin, int condition) {
   if (condition) hit[bin] = 1;
 }
+
+#if !FLOATS
+static int strays(const step *s, int up) {
+  int64_t sum = s->kept[s->count - 1];
+  int i, found = up ? sum >= INT64_C(0x80000000) : sum < -INT64_C(0x80000000);
+  for (i = 0; i < s->count - 1; i++) {
+    sum += s->kept[i];
+    found |= up ? sum >= INT64_C(0x80000000) : sum < -INT64_C(0x80000000);
+  }
+  return found;
+}
+
+static int products_are(const step *s, int64_t value) {
+  int i;
+  for (i = 0; i < s->count - 1; i++)
+    if (s->kept[i] != value) return 0;
+  return 1;
+}
+
+static int lone_product(const step *s) {
+  int i, found = -1;
+  for (i = 0; i < s->count - 1; i++)
+    if (s->kept[i]) found = found == -1 ? i : -2;
+  return found;
+}
+#endif

@@ -150,7 +150,7 @@ def code_conditions(element: Format) -> Conditions:
     negative = f"(code & {constant(element.sign_bit)})"
     ignored = f"(code & {constant((1 << element.ignored_bits) - 1)})"
     hidden = 1 << element.fraction_bits
-    found = {
+    return {
         "+0": f"{kept} == 0 && !{negative}",
         "-0": f"{kept} == 0 && {negative}",
         "subnormal": f"{kept} > 0 && {kept} < {constant(hidden)}",
@@ -168,7 +168,6 @@ def code_conditions(element: Format) -> Conditions:
         "ignored bits set": f"kind == FINITE && {ignored}",
         "NaN in ignored bits only": f"kind == INFINITE && {ignored}",
     }
-    return found
 
 
 def special_dot(limits: Limits) -> Conditions:

@@ -158,19 +158,24 @@ class CModel:
             yield f"  for (at = 0; at < {words}; at++) d[at] = result[at];"
         yield "}"
 
-    def _factors(self) -> Iterator[str]:
-        form, pattern = self.form, self.form.pattern
-        yield "left[s] = a_code(a, row, s);"
+    def column_of(self) -> Iterator[str]:
+        """Yield what sets ``k``, the row of B that stored element ``s`` of A meets."""
+        pattern = self.form.pattern
         if pattern is None:
             yield "k = s;"
-        else:
-            half = f"s / {pattern.unit} % 2" if pattern.unit > 1 else "s % 2"
-            index = "field >> 1 & 1" if pattern.kept == 1 else f"field >> 2 * ({half}) & 3"
-            unit = f" * {pattern.unit} + s % {pattern.unit}" if pattern.unit > 1 else ""
-            yield f"chunk = s / {pattern.stored};"
-            yield f"field = (int){self.operands.field_of_chunk()};"
-            yield f"index = {index};"
-            yield f"k = chunk * {pattern.chunk} + index{unit};"
+            return
+        half = f"s / {pattern.unit} % 2" if pattern.unit > 1 else "s % 2"
+        index = "field >> 1 & 1" if pattern.kept == 1 else f"field >> 2 * ({half}) & 3"
+        unit = f" * {pattern.unit} + s % {pattern.unit}" if pattern.unit > 1 else ""
+        yield f"chunk = s / {pattern.stored};"
+        yield f"field = (int){self.operands.field_of_chunk()};"
+        yield f"index = {index};"
+        yield f"k = chunk * {pattern.chunk} + index{unit};"
+
+    def _factors(self) -> Iterator[str]:
+        form = self.form
+        yield "left[s] = a_code(a, row, s);"
+        yield from self.column_of()
         row = f"{form.shape.k} * (row / {form.shape.m}) + k" if form.products > 1 else "k"
         yield f"right[s] = b_code(b, {row}, column);"
         if form.scale:
