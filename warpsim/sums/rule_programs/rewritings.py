@@ -11,10 +11,18 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...isa.formats import FORMATS
-from .rule_operations import CUTS, Operation, Program
+from .rule_operations import Operation, Program
 from .rule_templates import LOWEST
 
 _WIDTHS = (1, -1, 2, -2, 3, -3)
+CUTS = {
+    "down": "rounded down",
+    "up": "rounded up",
+    "nearest": "rounded to nearest even",
+    "halves up": "rounded to nearest, ties away from zero",
+    "away": "rounded away from zero",
+    "sticky": "cut with a sticky bit",
+}
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
@@ -76,7 +84,7 @@ def _of_top(program: Program, at: Operation) -> Neighbours:
             others = tuple(each for each in joined.values if each != left_out)
             if len(others) == 1:
                 yield f"{left_out} takes no part in the alignment", replace(at, values=others * 2)
-    yield "zeros take part in the alignment", _given(at, floor, "zeros")
+    yield "zeros take part in the alignment", _given(at, floor, "all")
     if floor > LOWEST:
         yield "no exponent floor", _given(at, LOWEST)
         for other in (floor - 1, floor + 1):
@@ -95,8 +103,8 @@ def _of_round(program: Program, at: Operation) -> Neighbours:
     (output,) = at.given
     way = "toward zero" if output.nearest else "to nearest even"
     yield f"rounded {way}", _given(at, replace(output, nearest=not output.nearest))
-    yield "subnormal results are zero", _given(at, output, "flush")
-    yield "too large is the largest finite number", _given(at, output, "largest")
+    yield "subnormal results are zero", _given(at, output, "", True)
+    yield "rounded toward zero, too large is the largest finite number", _given(at, output, "rz")
     for bits in (output.precision - 1, output.precision + 1):
         if 1 <= bits <= FORMATS[output.format].fraction_bits + 1:
             yield (
@@ -125,7 +133,7 @@ def _of_bits(program: Program, at: Operation) -> Neighbours:
 def _of_read(program: Program, at: Operation) -> Neighbours:
     element = FORMATS[at.given[0]]
     if element.is_float and element.fraction_bits:
-        yield "subnormal numbers are zero", _given(at, element.name, "flush")
+        yield "subnormal numbers are zero", _given(at, element.name, "zero")
 
 
 _NEIGHBOURS: dict[str, Callable[[Program, Operation], Neighbours]] = {

@@ -22,15 +22,6 @@ _ROUNDS_AWAY: dict[
     "rp": lambda negative, over, odd: not negative,
 }
 
-_GROWS: dict[str, Callable[[bool, bool, int], bool]] = {  # negative, above half or to even, last bit
-    "zero": lambda negative, nearer, odd: False,
-    "down": lambda negative, nearer, odd: negative,
-    "up": lambda negative, nearer, odd: not negative,
-    "nearest": lambda negative, nearer, odd: nearer,
-    "away": lambda negative, nearer, odd: True,
-    "sticky": lambda negative, nearer, odd: not odd,
-}
-
 
 class Number(NamedTuple):
     """``(-1)**negative * significand * 2**scale``, an Inf or a NaN.
@@ -141,13 +132,8 @@ def _exact(numbers: Sequence[Number]) -> tuple[int, int]:
 # --- operations ------------------------------------------------------------------------------------
 
 
-def _read(codes: Any, name: str, *flushed: str) -> list[Number]:
-    element = FORMATS[name]
-    numbers = [number_of(code, element) for code in (codes if isinstance(codes, list) else [codes])]
-    if flushed:
-        smallest = 1 << element.fraction_bits
-        return [x._replace(significand=0, live=False) if x.significand < smallest else x for x in numbers]
-    return numbers
+def _read(codes: Any, element: str) -> list[Number]:
+    return [number_of(code, FORMATS[element]) for code in (codes if isinstance(codes, list) else [codes])]
 
 
 def _multiplied(left: Sequence[Number], right: Sequence[Number]) -> list[Number]:
@@ -188,25 +174,23 @@ def _cut(numbers: Sequence[Number], unit: int, mode: str) -> list[int]:
 
 
 def _in_units(number: Number, unit: int, mode: str) -> int:
-    """Return a number in units of ``2**unit``, by a mode of CUTS."""
+    """Return a number in units of ``2**unit``: toward "zero", or "down", or to "nearest" even."""
     if number.scale >= unit:
         return number.signed << number.scale - unit
     below = unit - number.scale
+    if mode == "down":
+        return number.signed >> below
     kept, rest = divmod(number.significand, 1 << below)
-    kept += rest > 0 and _GROWS[mode](number.negative, 2 * rest + kept % 2 > 1 << below, kept % 2)
+    kept += mode == "nearest" and 2 * rest + kept % 2 > 1 << below
     return -kept if number.negative else kept
 
 
-def _rounded(total: int, unit: int, numbers: Sequence[Number], output: Any, otherwise: str = "") -> int:
+def _rounded(total: int, unit: int, numbers: Sequence[Number], output: Any) -> int:
     element = FORMATS[output.format]
     special = _special(numbers, element)
     if special is not None:
         return special
     code = code_of(total, unit, element, output.precision, "rn" if output.nearest else "rz", overflows=True)
-    if otherwise == "flush" and code < 1 << element.fraction_bits:
-        return 0
-    if otherwise == "largest" and code == element.infinity:
-        code -= 1
     return code | element.sign_bit if total < 0 and code else code
 
 
@@ -238,8 +222,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "sum": _summed,
     "take": lambda numbers, places: [numbers[place] for place in places],
     "join": lambda *lists: [each for numbers in lists for each in numbers],
-    "top": lambda numbers, of, floor, *zeros: max(
-        [floor, *(each.exponent for each, other in zip(numbers, of, strict=True) if other.live or zeros)]
+    "top": lambda numbers, of, floor: max(
+        [floor, *(each.exponent for each, other in zip(numbers, of, strict=True) if other.live)]
     ),
     "int": lambda value: value,
     "add": lambda exponent, addend: exponent + addend,

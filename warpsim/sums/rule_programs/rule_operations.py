@@ -26,7 +26,7 @@ class Value(Enum):
 
 # The operations, with what they are given besides values of the program.
 RESULTS = {
-    "read": Value.NUMBERS,  # format: the numbers of codes; "flush": without subnormal numbers
+    "read": Value.NUMBERS,  # format: the numbers of codes
     "zero": Value.NUMBERS,  # one +0
     "mul": Value.NUMBERS,  # exact products, not normalised: exponents add; Inf * 0 is NaN
     "bits": Value.NUMBERS,  # "and", "xor": of 1-bit numbers
@@ -34,27 +34,17 @@ RESULTS = {
     "sum": Value.NUMBERS,  # count: exact sums of neighbours, whose exponent is 0
     "take": Value.NUMBERS,  # places
     "join": Value.NUMBERS,  # one list of several
-    "top": Value.EXPONENT,  # floor: the largest exponent of numbers where those of a second list are live; "zeros": of all
+    "top": Value.EXPONENT,  # floor: the largest exponent of numbers where those of a second list are live
     "int": Value.EXPONENT,  # the exponent
     "add": Value.EXPONENT,  # the addend
     "max": Value.EXPONENT,
     "ge": Value.EXPONENT,  # 1 or 0
     "pick": Value.EXPONENT,  # the second where the first is not 0, else the third; also of totals
-    "cut": Value.UNITS,  # a mode of CUTS: numbers in units of 2**exponent
+    "cut": Value.UNITS,  # mode: numbers in units of 2**exponent; "zero" truncates the magnitude
     "total": Value.TOTAL,  # the exact sum
-    "round": Value.CODE,  # output: a total once; Inf and NaN among the numbers decide; zero is +0;
-    # "flush": subnormal results are zero; "largest": too large is the largest finite number
+    "round": Value.CODE,  # output: a total once; Inf and NaN among the numbers decide; zero is +0
     "ieee": Value.CODE,  # format, rounding: the exact sum of numbers, once, as IEEE 754 has it
     "wrap": Value.CODE,  # bits, whether it clamps: of a total
-}
-
-CUTS = {
-    "zero": "rounded toward zero",
-    "down": "rounded down",
-    "up": "rounded up",
-    "nearest": "rounded to nearest even",
-    "away": "rounded away from zero",
-    "sticky": "cut with a sticky bit",
 }
 
 

@@ -13,6 +13,8 @@ from itertools import groupby
 from ...isa.formats import FORMATS, Format, Specials
 from .rule_operations import Operation, Program
 
+SPARE = 3  # bits by which products may exceed a power of two, where a wrong program aligns them by their leading bit
+
 
 @dataclass(frozen=True)
 class Part:
@@ -110,7 +112,8 @@ class _Analysis:
 
     def _mul(self, at: Operation, left: str, right: str) -> None:
         (x,), (y,) = self.parts[left], self.parts[right]
-        fraction, most = x.fraction + y.fraction, x.most * y.most
+        spare = SPARE if at.given else 0
+        fraction, most = x.fraction + y.fraction + spare, x.most * y.most << spare
         exponents, special = (x.low + y.low, x.high + y.high), x.special or y.special
         self.parts[at.result] = (
             Part(at.result, x.count, fraction, most, *exponents, special, most, fraction),

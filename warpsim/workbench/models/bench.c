@@ -170,6 +170,7 @@ typedef struct {
 
 static step now;
 
+#if ALIGNED
 /* The parts of a unit that alignment cut off a term. */
 static double lost_of(const step *s, int i) {
   int32_t down = s->unit - s->x[i].e + s->fraction[i], k;
@@ -201,6 +202,9 @@ static void look_at_terms(step *s) {
   s->cut_unit = sum >= 1 || sum <= -1;
 }
 
+#endif
+
+#if ROUNDED
 static void look_at_rounding(step *s, int precision, int nearest, int fraction, int exponent_bits) {
   int32_t smallest = 3 - (1 << (exponent_bits - 1)) - precision, place, down;
   uint64_t m = s->total < 0 ? (uint64_t)-s->total : (uint64_t)s->total, kept, grown, rest, half;
@@ -222,6 +226,9 @@ static void look_at_rounding(step *s, int precision, int nearest, int fraction, 
                 ((UINT64_C(1) << exponent_bits) - 1) << fraction;
 }
 
+#endif
+
+#if ALIGNED
 /* Whether a term lies so far below one that sets the alignment. */
 static int gap(const step *s, int below, int of_c) {
   int i, first = of_c ? s->count - 1 : 0, last = of_c ? s->count : s->count - 1;
@@ -244,6 +251,8 @@ static int product_beyond(const step *s, int exponent) {
   return 0;
 }
 
+#endif
+
 #if IEEE
 static int several(const step *s) {
   int i, found = 0;
@@ -261,6 +270,7 @@ static int zeros_differ(const step *s) {
 }
 #endif
 
+#if FLOATS
 /* --- what makes Inf or NaN --- */
 
 typedef struct {
@@ -271,7 +281,7 @@ typedef struct {
 static causes why_special(const number *a, const number *b) {
   static const causes none;
   causes w = none;
-  uint64_t plus = 0, minus = 0, invalid = 0, nan = 0, group;
+  uint64_t plus = 0, minus = 0, apart = 0, apart_invalid = 0, apart_nan = 0, group;
   int k;
   for (k = 0; k < STORED; k++) {
     int x = a[k].kind, y = b[k].kind, x0 = a[k].m == 0, y0 = b[k].m == 0;
@@ -287,21 +297,26 @@ static causes why_special(const number *a, const number *b) {
     w.nan_a |= x == NOT_A_NUMBER && y == FINITE && !y0;
     w.nan_b |= y == NOT_A_NUMBER && x == FINITE && !x0;
     w.nan_inf |= is_nan && (x == INFINITE || y == INFINITE);
-    if (not_valid) invalid |= group, w.invalid++;
-    if (is_nan) nan |= group, w.nan++;
+    w.invalid += not_valid;
+    w.nan += is_nan;
     if (infinite && a[k].negative == b[k].negative) plus |= group, w.plus++;
     if (infinite && a[k].negative != b[k].negative) minus |= group, w.minus++;
+    if (infinite) apart |= UINT64_C(1) << added_in[k];
+    if (not_valid) apart_invalid |= UINT64_C(1) << added_in[k];
+    if (is_nan) apart_nan |= UINT64_C(1) << added_in[k];
     w.first |= k == 0;
     w.last |= k == STORED - 1;
   }
   w.infinite = w.plus + w.minus;
-  w.beside_invalid = ((plus | minus) & invalid) != 0;
-  w.beside_nan = ((plus | minus) & nan) != 0;
+  w.beside_invalid = (apart & apart_invalid) != 0;
+  w.beside_nan = (apart & apart_nan) != 0;
   w.same_step = (plus & minus) != 0;
   for (; plus; plus &= plus - 1) w.steps_of_plus++;
   for (; minus; minus &= minus - 1) w.steps_of_minus++;
   return w;
 }
+
+#endif
 
 /* --- bins --- */
 

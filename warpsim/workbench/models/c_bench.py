@@ -256,6 +256,8 @@ class CBench:
             "SCALED": int(form.scale is not None),
             "FLOATS": int(form.a.is_float),
             "CODE_BITS": max(form.a.bits, form.b.bits, form.c.bits),
+            "ALIGNED": int(self.limits.step is not None),
+            "ROUNDED": int(any(model.dot.program.named("round"))),
             "IEEE": int(self.limits.step is None or self.limits.emulated),
             "BINS": len(self.bins) + len(self.settings),
             "MISTAKES": len(self.wrong),
@@ -283,11 +285,12 @@ class CBench:
             yield f"static const uint{width}_t seed_{name}[SEEDS][{rows.shape[1]}] = {{"
             yield from (f"{{{','.join(f'0x{code:x}' for code in row.tolist())}}}," for row in rows)
             yield "};"
-        stored = np.arange(form.stored_k)
-        steps = self.limits.groups if self.limits.step is not None else stored * 0
-        if c_bins.is_scaled_group(self.limits):
-            steps = steps * 0
-        yield f"static const int step_of[STORED] = {{{', '.join(map(str, steps.tolist()))}}};"
+        if form.a.is_float:
+            added = self.limits.groups * (
+                self.limits.step is not None and not c_bins.is_scaled_group(self.limits)
+            )
+            for name, steps in (("step_of", self.limits.groups), ("added_in", added)):
+                yield f"static const int {name}[STORED] = {{{', '.join(map(str, steps.tolist()))}}};"
         yield f"static const int place_group[] = {{{', '.join(map(str, self._places()))}}};"
 
     def _places(self) -> list[int]:
@@ -321,7 +324,8 @@ class CBench:
         yield from self.seen.body()
 
     def _step_looks(self) -> Iterator[str]:
-        yield "static int vanished_before, beyond, overflowed;"
+        if self.form.a.is_float:
+            yield "static int vanished_before, beyond, overflowed;"
         kinds = {
             "aligned": c_bins.aligned_step,
             "ieee": c_bins.ieee_step,
@@ -380,15 +384,16 @@ class CBench:
     # --- wrong programs ---
 
     def _wrong_programs(self) -> Iterator[str]:
-        names = {at.given for _, each in self.wrong for at in each.program.named("cut")}
+        modes = {mode for _, each in self.wrong for at in each.program.named("cut") for mode in at.given[:2]}
         if any(self.model.dot.program.named("cut")):
-            yield from (far_cut(mode) for (mode,) in sorted(names))
-        printed = {at.given[0] for at in self.model.dot.program.named("round")}
+            yield from (far_cut(mode) for mode in sorted(modes))
+        printed = {at.given[:1] for at in self.model.dot.program.named("round")}
         for _, each in self.wrong:
             for at in each.program.named("round"):
-                if at.given[0] not in printed:
-                    printed.add(at.given[0])
-                    yield "\n".join(rounding(at.given[0], FORMATS[at.given[0].format]))
+                given = at.given[:2] if at.given[1:2] != ("",) else at.given[:1]
+                if given not in printed:
+                    printed.add(given)
+                    yield "\n".join(rounding(given[0], FORMATS[given[0].format], *given[1:]))
         for _, each in self.wrong:
             yield "\n".join(each.body())
         types = self.model.dot.prototype.partition("(")[2]

@@ -12,14 +12,14 @@ from itertools import pairwise
 from ...isa.formats import FORMATS
 from ...sums.rule_programs.rule_operations import Operation, Program, Value
 from ...sums.rule_programs.rule_templates import LOWEST
-from ...sums.rule_programs.value_ranges import Part, ranges_of
+from ...sums.rule_programs.value_ranges import SPARE, Part, ranges_of
 from .c_parts import (
     CUT,
     LENGTH,
     SPECIAL,
     c_int,
     constant,
-    far_cut,
+    c_name,
     ieee_sum,
     multiplication,
     number_type,
@@ -29,7 +29,17 @@ from .c_parts import (
 )
 
 _MOST = 1 << 62  # of a sum in int64_t
-_MODES = {"rn": 0, "rz": 1, "rm": 2, "rp": 3}
+_MODES = {"rn": 0, "rz": 1, "rm": 2, "rp": 3, "ra": 4}
+_MOST_KEPT = 48  # fraction bits of a wrong program
+_SUBNORMALS = {  # what a wrong program reads of a subnormal number, whose magnitude is below the hidden bit
+    "zero": "{x}.m = 0, {x}.live = 0",
+    "raised": "{x}.m += {x}.m == {hidden} - 1",
+    "leading": "for (; {x}.m && {x}.m < {hidden}; {x}.m <<= 1) {x}.e--",
+}
+_ALIGNED_BY = {  # a product by its leading bit; {one} is 1
+    "carried": "",
+    "leading": "for (; {x}.m && {x}.m < {one}; {x}.m <<= 1) {x}.e--;",
+}
 
 
 @dataclass(frozen=True)
@@ -111,8 +121,8 @@ class DotProduct:
             yield multiplication(wide=self.wide)
         if any(field.name.endswith("_value") for field in self.fields):
             yield "static int64_t signed_of(number n) { return n.negative ? -(int64_t)n.m : (int64_t)n.m; }"
-        for mode in dict.fromkeys(at.given[0] for at in self.program.named("cut")):
-            yield CUT if self.bounded and mode == "zero" else far_cut(mode)
+        if any(self.program.named("cut")):
+            yield CUT
         rounded, added = "round" in names, self._adds()
         if rounded or added:
             yield SPECIAL
@@ -207,9 +217,10 @@ class DotProduct:
     def _read(self, at: Operation, codes: str) -> Iterator[str]:
         place = "[i]" if any(each.name == codes and each.count > 1 for each in self.program.inputs) else ""
         yield f"{self._loop(at.result)} {at.result}[i] = read_{at.given[0]}({codes}{place});"
-        if "flush" in at.given:
-            small = f"{at.result}[i].m < {constant(1 << FORMATS[at.given[0]].fraction_bits)}"
-            yield f"{self._loop(at.result)} if ({small}) {at.result}[i].m = 0, {at.result}[i].live = 0;"
+        if at.given[1:]:
+            hidden, x = constant(1 << FORMATS[at.given[0]].fraction_bits), f"{at.result}[i]"
+            change = _SUBNORMALS[at.given[1]].format(x=x, hidden=hidden)
+            yield f"{self._loop(at.result)} if ({x}.m < {hidden}) {{ {change}; }}"
 
     def _zero(self, at: Operation) -> Iterator[str]:
         fields = ("m", *(("h",) if self.wide else ()), "e", "negative", "kind", "live")
@@ -217,6 +228,16 @@ class DotProduct:
 
     def _mul(self, at: Operation, left: str, right: str) -> Iterator[str]:
         yield f"{self._loop(at.result)} {at.result}[i] = mul({left}[i], {right}[i]);"
+        if at.given:
+            (part,) = self.ranges.parts[at.result]
+            if self.wide or part.most >= 1 << 62:
+                raise OverflowError(f"{at.result}: products of {part.most.bit_length()} bits")
+            x, one = f"{at.result}[i]", constant(1 << part.fraction)
+            yield f"{self._loop(at.result)} {{"
+            yield f"  {x}.m <<= {SPARE};"
+            yield f"  for (; {x}.m >> {part.fraction + 1}; {x}.m >>= 1) {x}.e++;"
+            yield f"  {_ALIGNED_BY[at.given[0]].format(x=x, one=one)}"
+            yield "}"
 
     def _bits(self, at: Operation, left: str, right: str) -> Iterator[str]:
         sign = "^" if at.given[0] == "xor" else "&"
@@ -240,7 +261,8 @@ class DotProduct:
             yield f"  if ({to}.m == 0) {to}.e = {element.minimum_exponent};"
         else:
             yield f"  const int scale = {part.fraction};"
-            rounded = f"ieee({numbers} + i, &scale, 1, 0, {_ieee_arguments(element.name)})"
+            mode = _MODES[at.given[1]] if at.given[1:] else 0
+            rounded = f"ieee({numbers} + i, &scale, 1, {mode}, {_ieee_arguments(element.name)})"
             yield f"  {to} = read_{element}({rounded});"
         yield "}"
 
@@ -263,7 +285,13 @@ class DotProduct:
         yield "}"
 
     def _take(self, at: Operation, numbers: str) -> Iterator[str]:
-        yield f"{self._loop(at.result)} {at.result}[i] = {numbers}[{_place(at.given[0])}];"
+        if place := _place(at.given[0]):
+            yield f"{self._loop(at.result)} {at.result}[i] = {numbers}[{place}];"
+            return
+        yield "{"
+        yield f"  static const int places[] = {{{', '.join(map(str, at.given[0]))}}};"
+        yield f"  {self._loop(at.result)} {at.result}[i] = {numbers}[places[i]];"
+        yield "}"
 
     def _join(self, at: Operation, *lists: str) -> Iterator[str]:
         first = 0
@@ -278,14 +306,22 @@ class DotProduct:
 
     def _top(self, at: Operation, numbers: str, of: str) -> Iterator[str]:
         yield f"{at.result} = {self._constant_name(at) or c_int(at.given[0])};"
-        taking = "" if "zeros" in at.given else f"{of}[i].live && "
-        larger = f"{taking}{numbers}[i].e > {at.result}"
+        live = f"{of}[i].live"
+        if at.given[1:]:
+            zeros, places = (*at.given[1:], None)[:2]
+            which = f"{of}[i].m == 0" + ("" if zeros == "all" else f" && {of}[i].negative")
+            if places is not None:
+                which += f" && i >= {places[0]} && i <= {places[-1]}"
+            live = f"({live} || ({which}))"
+        larger = f"{live} && {numbers}[i].e > {at.result}"
         yield f"{self._loop(numbers)} if ({larger}) {at.result} = {numbers}[i].e;"
 
     def _int(self, at: Operation) -> Iterator[str]:
         yield f"{at.result} = {at.given[0]};"
 
     def _add(self, at: Operation, exponent: str) -> Iterator[str]:
+        if at.given[0] < -_MOST_KEPT:
+            raise OverflowError(f"{at.result}: {-at.given[0]} fraction bits")
         yield f"{at.result} = {exponent} {'-' if at.given[0] <= 0 else '+'} {self._constant_name(at)};"
 
     def _max(self, at: Operation, x: str, y: str) -> Iterator[str]:
@@ -301,8 +337,12 @@ class DotProduct:
         first = 0
         for fraction, count in _runs(self.ranges.parts[numbers]):
             last = first + count
-            cut = f"cut_{'' if self.bounded else 'far_'}{at.given[0]}"
-            value = f"{cut}({numbers}[i], {unit} - {numbers}[i].e + {c_int(fraction)})"
+            given = f"({numbers}[i], {unit} - {numbers}[i].e + {c_int(fraction)})"
+            value = f"cut_{'' if self.bounded else 'far_'}{c_name(at.given[0])}{given}"
+            if at.given[1:]:
+                _, other, place = (*at.given, -1)[:3]
+                at_place = place % self.ranges.count(numbers)
+                value = f"i == {at_place} ? cut_far_{c_name(other)}{given} : {value}"
             yield f"for (i = {first}; i < {last}; i++) {at.result}[i] = {value};"
             first = last
 
@@ -310,18 +350,21 @@ class DotProduct:
         count = self.ranges.count(self.program.by_result[units].values[0])
         yield f"{at.result} = 0;"
         yield f"for (i = 0; i < {count}; i++) {at.result} += {units}[i];"
+        if at.given:
+            yield f"if ({at.result} == 1 || {at.result} == -1) {at.result} = 0;"
 
     def _round(self, at: Operation, total: str, unit: str, numbers: str) -> Iterator[str]:
         yield f"special_{at.result} = special({numbers}, {self.ranges.count(numbers)});"
-        yield f"{at.result} = {rounding_name(at.given[0])}({total}, {unit}, special_{at.result});"
-        element = FORMATS[at.given[0].format]
-        infinity, magnitude = constant(element.infinity), f"({at.result} & ~{constant(element.sign_bit)})"
-        if "flush" in at.given:
-            yield f"if (!special_{at.result} && !({at.result} & {infinity})) {at.result} = 0;"
-        if "largest" in at.given:
-            yield f"if (!special_{at.result} && {magnitude} == {infinity}) {at.result}--;"
+        output, mode, flushes = (*at.given, "", False)[:3]
+        yield f"{at.result} = {rounding_name(output, mode)}({total}, {unit}, special_{at.result});"
+        if flushes:
+            length = f"length({total} < 0 ? (uint64_t)-{total} : (uint64_t){total})"
+            small = f"{length} + {unit} <= {c_int(FORMATS[output.format].minimum_exponent)}"
+            yield f"if (!special_{at.result} && {small}) {at.result} = 0;"
 
     def _ieee(self, at: Operation, numbers: str) -> Iterator[str]:
+        if at.given[2:]:
+            raise OverflowError(f"{at.result}: results are not seen before they are rounded")
         scales = [part.fraction for part in self.ranges.parts[numbers] for _ in range(part.count)]
         yield "{"
         yield f"  const int scale[{len(scales)}] = {{{', '.join(map(str, scales))}}};"
@@ -330,13 +373,16 @@ class DotProduct:
         yield "}"
 
     def _wrap(self, at: Operation, total: str) -> Iterator[str]:
-        bits, clamps = at.given
+        bits, clamps, width = (*at.given, 0)[:3]
         most = (1 << bits - 1) - 1
-        value = (
-            f"{total} > {most} ? {most} : {total} < -{most} - 1 ? -{most} - 1 : {total}" if clamps else total
-        )
+        if clamps:
+            value = f"{total} > {most} ? {most} : {total} < -{most} - 1 ? -{most} - 1 : {total}"
+        elif width:  # sign extended
+            value = f"(((uint64_t){total} + {constant(most + 1)}) & {constant(2 * most + 1)}) - {constant(most + 1)}"
+        else:
+            value = total
         yield f"{at.result} = (uint64_t)({value});"
-        yield f"{at.result} &= {constant((1 << bits) - 1)};"
+        yield f"{at.result} &= {constant((1 << (width or bits)) - 1)};"
 
 
 _WORDS = {
@@ -384,15 +430,14 @@ def _runs(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
 
 
 def _place(places: Sequence[int]) -> str:
-    """Return the place of element i: an arithmetic progression, or pairs of each four."""
+    """Return the place of element i: an arithmetic progression, or pairs of each four; "" for others."""
     first = places[0]
     if len(places) == 1:
         return str(first)
     steps = {y - x for x, y in pairwise(places)}
-    if len(steps) == 1:
-        step = steps.pop()
+    if len(steps) == 1 and (step := steps.pop()) > 0:
         scaled = f"{step} * i" if step > 1 else "i"
         return f"{first} + {scaled}" if first else scaled
     if tuple(places) != tuple(first + 4 * (i // 2) + i % 2 for i in range(len(places))):
-        raise AssertionError(f"places {places}: expected a progression, or pairs of each four")
+        return ""
     return f"{first} + 4 * (i / 2) + i % 2" if first else "4 * (i / 2) + i % 2"

@@ -208,7 +208,7 @@ class Operands:
         names = [*(each.split()[-1].lstrip("*") for each in given.split(", ")), *at]
         unused = [f"  (void){each};\n" for each in names if not _uses(value, each)]
         listed = ", ".join([given, *(f"int {each}" for each in at)])
-        word = self.word if name in ("a_code", "b_code", "c_code") else "uint32_t"
+        word = self.word if name in ("a_code", "b_code", "c_code", "d_code") else "uint32_t"
         return f"static {word} {name}({listed}) {{\n{''.join(unused)}  return {value};\n}}"
 
     # --- calls ---
