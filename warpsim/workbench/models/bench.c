@@ -279,10 +279,10 @@ typedef struct {
 } causes;
 
 static causes why_special(const number *a, const number *b) {
-  static const causes none;
-  causes w = none;
+  causes w;
   uint64_t plus = 0, minus = 0, apart = 0, apart_invalid = 0, apart_nan = 0, group;
   int k;
+  memset(&w, 0, sizeof w);
   for (k = 0; k < STORED; k++) {
     int x = a[k].kind, y = b[k].kind, x0 = a[k].m == 0, y0 = b[k].m == 0;
     int not_valid = (x == INFINITE && y0) || (x0 && y == INFINITE), is_nan = x == NOT_A_NUMBER || y == NOT_A_NUMBER;

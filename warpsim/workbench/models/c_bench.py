@@ -207,7 +207,14 @@ class CBench:
             .replace("@INPUTS@", self.declarations)
             .replace("@WORD@", self.model.dot.word)
             .replace("@PLANTED@", self.planted)
+            .replace("@CODE_OUTPUTS@", self.code_outputs)
         )
+
+    @property
+    def code_outputs(self) -> str:
+        """The codes of a dot product, as they are written."""
+        word = self.model.dot.word
+        return ", ".join(f"{word} *{each.name}_codes" for each in self.model.dot.program.inputs)
 
     @property
     def planted(self) -> str:
@@ -522,6 +529,8 @@ class CBench:
             "@SCALES@": ("\n  word_t scales_a[STORED], scales_b[STORED];" if scales else ""),
             "@PASSED@": scales,
             "@ELEMENT@": gathered_arguments,
+            "@CODE_OUTPUTS@": self.code_outputs,
+            "@PASSED_CODES@": ", scale_a_codes, scale_b_codes" if scales else "",
             "@UNSELECTED@": self._unselected(),
             "@SETTINGS@": "\n".join(f"  {line}" for line in self._setting_looks()),
         }.items():
@@ -629,12 +638,35 @@ void @NAME@_end(void);
 int @NAME@_mistakes(void);
 const char *@NAME@_mistake(int mistake);
 
+/* Elements of D, row after row: the codes that one is made of, and where its code goes in D. */
+void @NAME@_element(int element, @INPUTS@, @CODE_OUTPUTS@);
+void @NAME@_put(int element, @WORD@ code, @WORD@ *d);
+
+/* Intermediates as integers, in the order of @NAME@_trace, and the name of each. */
+void @NAME@_flat(const @NAME@_trace *trace, int64_t *values);
+const char *@NAME@_intermediate(int intermediate);
+
 #ifdef __cplusplus
 }
 #endif
 #endif
 """,
     "entry": """
+void @NAME@_element(int element_number, @INPUTS@, @CODE_OUTPUTS@) {
+  int row = element_number / COLUMNS, column = element_number % COLUMNS;
+  element(@ELEMENT@, row, column, a_codes, b_codes@PASSED_CODES@);
+  c_codes[0] = c_code(c, row, column);
+}
+
+void @NAME@_put(int element_number, @WORD@ code, @WORD@ *d) {
+  put_d(d, element_number / COLUMNS, element_number % COLUMNS, code);
+}
+
+void @NAME@_flat(const @NAME@_trace *trace, int64_t *values) { flat_trace(trace, values); }
+
+const char *@NAME@_intermediate(int intermediate) {
+  return intermediate < 0 || intermediate >= INTERMEDIATES ? "" : intermediate_name(intermediate);
+}
 void @NAME@_stimulate(uint64_t seed, int at, @OUTPUTS@) {
   current_seed = seed;
   draw_tile(seed, at);
