@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+
+WHOLE = bool(os.environ.get("WARPSIM_TEST_ALL"))  # every case of families of which samples are usual
+
+
+def sample(cases: Iterable[Any], every: int, offset: int = 0) -> list[Any]:
+    """Choose each ``every``-th case, or all with WARPSIM_TEST_ALL=1."""
+    listed = list(cases)
+    return listed if WHOLE else listed[offset % every :: every]
+
+
+def usual(count: int, whole: int) -> int:
+    """Return ``count``, or ``whole`` with WARPSIM_TEST_ALL=1."""
+    return whole if WHOLE else count
 
 
 def each_of(

@@ -221,7 +221,7 @@ def test_terms_left_out_of_the_alignment_have_no_width() -> None:
     program = program_of(rule_for(FORMS[0]).bare, FORMS[0].product)
     top = next(program.named("top"))
     wrong = program.rewritten(
-        lambda at: type(at)(at.result, at.name, ("P", "P"), at.given) if at == top else at
+        lambda at: (type(at)(at.result, at.name, ("P", "P"), at.given) if at == top else at,)
     )
     with pytest.raises(OverflowError, match="C takes no part in the alignment"):
         ranges_of(wrong)

@@ -20,7 +20,18 @@ _ROUNDS_AWAY: dict[
     "rz": lambda negative, over, odd: False,
     "rm": lambda negative, over, odd: negative,
     "rp": lambda negative, over, odd: not negative,
+    "ra": lambda negative, over, odd: over >= 0,
+    "away": lambda negative, over, odd: True,
 }
+CUTS = {  # modes of a cut as those of rounding
+    "zero": "rz",
+    "down": "rm",
+    "up": "rp",
+    "nearest": "rn",
+    "halves up": "ra",
+    "away": "away",
+}
+_TO_NEAREST = ("rn", "ra")  # of which too large is Inf
 
 
 class Number(NamedTuple):
@@ -132,18 +143,41 @@ def _exact(numbers: Sequence[Number]) -> tuple[int, int]:
 # --- operations ------------------------------------------------------------------------------------
 
 
-def _read(codes: Any, element: str) -> list[Number]:
-    return [number_of(code, FORMATS[element]) for code in (codes if isinstance(codes, list) else [codes])]
+def _read(codes: Any, element: str, subnormals: str = "") -> list[Number]:
+    every = codes if isinstance(codes, list) else [codes]
+    return [_as_read(number_of(code, FORMATS[element]), FORMATS[element], subnormals) for code in every]
 
 
-def _multiplied(left: Sequence[Number], right: Sequence[Number]) -> list[Number]:
+def _as_read(number: Number, element: Format, subnormals: str) -> Number:
+    """Return a subnormal number as zero, aligned by its leading bit, or the largest as the next number."""
+    normal = 1 << element.fraction_bits
+    if not subnormals or not 0 < number.significand < normal:
+        return number
+    if subnormals == "zero":
+        return number._replace(significand=0, live=False)
+    if subnormals == "leading":
+        return number._replace(exponent=_leading(number))
+    return number._replace(significand=number.significand + (number.significand == normal - 1))
+
+
+def _leading(number: Number) -> int:
+    """Return the exponent of the leading 1 bit; of zero, Inf and NaN its exponent."""
+    finite = number.kind == FINITE and number.significand
+    return number.scale + number.significand.bit_length() - 1 if finite else number.exponent
+
+
+def _multiplied(left: Sequence[Number], right: Sequence[Number], aligned: str = "") -> list[Number]:
     found = list[Number]()
     for x, y in zip(left, right, strict=True):
         kind, significand = max(x.kind, y.kind), x.significand * y.significand
         if kind == INFINITE and not significand:
             kind = NAN
         exponent, live = x.exponent + y.exponent, x.live and y.live
-        found.append(Number(kind, x.negative != y.negative, significand, x.scale + y.scale, exponent, live))
+        number = Number(kind, x.negative != y.negative, significand, x.scale + y.scale, exponent, live)
+        if aligned:
+            least = exponent if aligned == "carried" else _leading(number)
+            number = number._replace(exponent=max(least, _leading(number)))
+        found.append(number)
     return found
 
 
@@ -155,8 +189,24 @@ def _combined(left: Sequence[Number], right: Sequence[Number], operation: str) -
     return [Number(FINITE, False, bit, 0, 0, bit != 0) for bit in bits]
 
 
-def _converted(numbers: Sequence[Number], element: str) -> list[Number]:
-    return [number_of(_ieee([each], element, "rn"), FORMATS[element]) for each in numbers]
+def _converted(numbers: Sequence[Number], element: str, rounding: str = "rn") -> list[Number]:
+    return [number_of(_ieee([each], element, rounding), FORMATS[element]) for each in numbers]
+
+
+def _top(
+    numbers: Sequence[Number],
+    of: Sequence[Number],
+    floor: int,
+    zeros: str = "",
+    places: Sequence[int] | None = None,
+) -> int:
+    """Return the largest exponent; zeros of some places count, too: "all", or "negative"."""
+    counted = range(len(of)) if places is None else places
+    live = [
+        each.live or (zeros and at in counted and not each.significand and (zeros == "all" or each.negative))
+        for at, each in enumerate(of)
+    ]
+    return max([floor, *(each.exponent for each, counts in zip(numbers, live, strict=True) if counts)])
 
 
 def _summed(numbers: Sequence[Number], count: int) -> list[Number]:
@@ -169,38 +219,60 @@ def _summed(numbers: Sequence[Number], count: int) -> list[Number]:
     return found
 
 
-def _cut(numbers: Sequence[Number], unit: int, mode: str) -> list[int]:
-    return [_in_units(each, unit, mode) for each in numbers]
+def _cut(numbers: Sequence[Number], unit: int, mode: str, other: str = "", place: int = -1) -> list[int]:
+    modes = [mode] * len(numbers)
+    modes[place] = other or mode
+    return [_in_units(each, unit, own) for each, own in zip(numbers, modes, strict=True)]
 
 
 def _in_units(number: Number, unit: int, mode: str) -> int:
-    """Return a number in units of ``2**unit``: toward "zero", or "down", or to "nearest" even."""
-    if number.scale >= unit:
-        return number.signed << number.scale - unit
-    below = unit - number.scale
-    if mode == "down":
-        return number.signed >> below
-    kept, rest = divmod(number.significand, 1 << below)
-    kept += mode == "nearest" and 2 * rest + kept % 2 > 1 << below
+    """Return a number in units of ``2**unit``, cut by a mode of CUTS.
+
+    "sticky" sets the last bit where something is cut off, and "coarse" truncates to two units.
+    """
+    below = max(0, unit - number.scale)
+    kept, rest = divmod(number.significand << max(0, number.scale - unit), 1 << below)
+    if mode == "coarse":
+        kept -= kept % 2
+    elif mode == "sticky":
+        kept |= rest > 0
+    elif rest:
+        kept += _ROUNDS_AWAY[CUTS[mode]](number.negative, 2 * rest - (1 << below), kept % 2)
     return -kept if number.negative else kept
 
 
-def _rounded(total: int, unit: int, numbers: Sequence[Number], output: Any) -> int:
+def _summed_units(units: Sequence[int], vanishing: bool = False) -> int:
+    total = sum(units)
+    return 0 if vanishing and abs(total) == 1 else total
+
+
+def _is_subnormal(total: int, unit: int, element: Format) -> bool:
+    return total != 0 and abs(total).bit_length() + unit <= element.minimum_exponent
+
+
+def _rounded(
+    total: int, unit: int, numbers: Sequence[Number], output: Any, rounding: str = "", flushes: bool = False
+) -> int:
     element = FORMATS[output.format]
     special = _special(numbers, element)
     if special is not None:
         return special
-    code = code_of(total, unit, element, output.precision, "rn" if output.nearest else "rz", overflows=True)
+    if flushes and _is_subnormal(total, unit, element):
+        return 0
+    mode, overflows = rounding or ("rn" if output.nearest else "rz"), rounding in ("", *_TO_NEAREST)
+    code = code_of(total, unit, element, output.precision, mode, overflows)
     return code | element.sign_bit if total < 0 and code else code
 
 
-def _ieee(numbers: Sequence[Number], element_name: str, rounding: str) -> int:
+def _ieee(numbers: Sequence[Number], element_name: str, rounding: str, flushes: bool = False) -> int:
     element = FORMATS[element_name]
     special = _special(numbers, element)
     if special is not None:
         return special
     total, scale = _exact(numbers)
     negative = total < 0
+    if flushes and _is_subnormal(total, scale, element):
+        return 0
     if not total:
         signs = {each.negative for each in numbers}
         negative = signs.pop() if len(signs) == 1 else rounding == "rm"
@@ -208,9 +280,11 @@ def _ieee(numbers: Sequence[Number], element_name: str, rounding: str) -> int:
     return code | element.sign_bit if negative else code
 
 
-def _wrapped(total: int, bits: int, clamps: bool) -> int:
+def _wrapped(total: int, bits: int, clamps: bool, width: int = 0) -> int:
+    """Return the code of a sum in so many bits, sign extended to a width."""
     least = -1 << bits - 1
-    return (max(least, min(total, ~least)) if clamps else total) & (1 << bits) - 1
+    kept = max(least, min(total, ~least)) if clamps else (total - least & (1 << bits) - 1) + least
+    return kept & (1 << (width or bits)) - 1
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -222,16 +296,14 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "sum": _summed,
     "take": lambda numbers, places: [numbers[place] for place in places],
     "join": lambda *lists: [each for numbers in lists for each in numbers],
-    "top": lambda numbers, of, floor: max(
-        [floor, *(each.exponent for each, other in zip(numbers, of, strict=True) if other.live)]
-    ),
+    "top": _top,
     "int": lambda value: value,
     "add": lambda exponent, addend: exponent + addend,
     "max": max,
     "ge": lambda x, y: int(x >= y),
     "pick": lambda condition, x, y: x if condition else y,
     "cut": _cut,
-    "total": sum,
+    "total": _summed_units,
     "round": _rounded,
     "ieee": _ieee,
     "wrap": _wrapped,

@@ -24,27 +24,27 @@ class Value(Enum):
     CODE = "code"
 
 
-# The operations, with what they are given besides values of the program.
+# The operations, with what they are given besides values of the program; in brackets: what no chip has.
 RESULTS = {
-    "read": Value.NUMBERS,  # format: the numbers of codes
+    "read": Value.NUMBERS,  # format[, subnormals: "zero", "leading", "raised"]: the numbers of codes
     "zero": Value.NUMBERS,  # one +0
-    "mul": Value.NUMBERS,  # exact products, not normalised: exponents add; Inf * 0 is NaN
+    "mul": Value.NUMBERS,  # exact products; exponents add[, "leading", "carried"]; Inf * 0 is NaN
     "bits": Value.NUMBERS,  # "and", "xor": of 1-bit numbers
-    "convert": Value.NUMBERS,  # format: each rounded to nearest even, and read again
+    "convert": Value.NUMBERS,  # format[, rounding]: each rounded to nearest even, and read again
     "sum": Value.NUMBERS,  # count: exact sums of neighbours, whose exponent is 0
     "take": Value.NUMBERS,  # places
     "join": Value.NUMBERS,  # one list of several
-    "top": Value.EXPONENT,  # floor: the largest exponent of numbers where those of a second list are live
+    "top": Value.EXPONENT,  # floor[, zeros, places]: the largest exponent where a second list is live
     "int": Value.EXPONENT,  # the exponent
     "add": Value.EXPONENT,  # the addend
     "max": Value.EXPONENT,
     "ge": Value.EXPONENT,  # 1 or 0
     "pick": Value.EXPONENT,  # the second where the first is not 0, else the third; also of totals
-    "cut": Value.UNITS,  # mode: numbers in units of 2**exponent; "zero" truncates the magnitude
-    "total": Value.TOTAL,  # the exact sum
-    "round": Value.CODE,  # output: a total once; Inf and NaN among the numbers decide; zero is +0
-    "ieee": Value.CODE,  # format, rounding: the exact sum of numbers, once, as IEEE 754 has it
-    "wrap": Value.CODE,  # bits, whether it clamps: of a total
+    "cut": Value.UNITS,  # mode[, another, of a place]: numbers in units of 2**exponent; "zero" truncates
+    "total": Value.TOTAL,  # the exact sum[, True: sums of one unit are zero]
+    "round": Value.CODE,  # output[, rounding, flushes]: a total; Inf and NaN among the numbers decide; +0
+    "ieee": Value.CODE,  # format, rounding[, flushes]: the exact sum of numbers, once, as IEEE 754 has it
+    "wrap": Value.CODE,  # bits, whether it clamps[, bits of the code]: of a total
 }
 
 
@@ -97,9 +97,9 @@ class Program:
         """Yield the operations of these names."""
         return (each for each in self.operations if each.name in names)
 
-    def rewritten(self, change: Callable[[Operation], Operation]) -> Program:
-        """Return the program with each operation changed."""
-        return replace(self, operations=tuple(change(each) for each in self.operations))
+    def rewritten(self, change: Callable[[Operation], tuple[Operation, ...]]) -> Program:
+        """Return the program with each operation replaced by others, the last of which has its result."""
+        return replace(self, operations=tuple(other for each in self.operations for other in change(each)))
 
 
 class Builder:

@@ -38,6 +38,15 @@ class Slice:
         """Known outputs that differ from the right outputs."""
         return np.asarray(self.known & (self.right != self.given))
 
+    def outputs(self, most: int | None = None) -> Array:
+        """Return the numbers of known outputs: all, or so many wrong and as many right, spread."""
+        if most is None:
+            return np.flatnonzero(self.known)
+        kinds = (np.flatnonzero(flags) for flags in (self.wrong, self.known & ~self.wrong))
+        return np.concatenate(
+            [at[np.linspace(0, len(at) - 1, min(most, len(at))).astype(int)] for at in kinds]
+        )
+
 
 def matrix_codes(vectors: VectorSet, words: Words) -> Codes:
     """Return the codes ``(tiles, m, n)`` of D in registers ``(cases, lanes, registers)``."""

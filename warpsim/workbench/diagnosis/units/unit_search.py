@@ -1,14 +1,13 @@
-"""The search for the fault of a unit: library faults, relations of results, then two faults at once.
+"""The search for the fault of a unit: rewritten rules, relations of results, then two faults at once.
 
-A sample of cases, wrong cases first, screens: a fault that is a whole explanation gives every output of any
-sample, so no sample hides it. What remains is compared with all known outputs of the set.
+A sample of outputs, of wrong cases first, screens: a fault that is a whole explanation gives every output of
+any sample, so no sample hides it. What remains is compared with all known outputs of the set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -21,18 +20,19 @@ from ...generation.sums.limits import limits_of
 from ...vectors.sets import VectorSet
 from .result_relations import relations, transitions
 from .shared_traits import Trait, shared_traits
-from .unit_faults import UnitFault, unit_faults
 from .unit_sample import TERMS, Array, Slice, matrix_codes, slices
+from .wrong_units import WrongUnit, wrong_units
 
 _SCREENED = 4  # slices of the screen
+_OUTPUTS = 400  # wrong outputs of a slice of the screen, and as many that are right
 _TRAITS = 16  # slices that traits are counted over
 _PARTIAL = 5  # faults that are kept though they do not explain everything
-_PAIRED = 12  # of which all pairs are tried
+_PAIRED = 12  # faults that are tried beside others
+_BESIDE = 8  # of these, for each
 _SHOWN = 3
 _LEAST = 0.05  # of the wrong outputs that a partial explanation gives
 _AGAINST = 20  # times as many wrong outputs as right outputs that a partial explanation would change
 
-Codes_of = Callable[[Slice], Codes]
 Watch = Callable[[int, int], None]  # called with the explanations compared so far, and 0 for the whole
 
 
@@ -161,10 +161,9 @@ class _Search:
     ) -> None:
         self.watch, self.compared = watch, 0
         self.vectors, self.d, self.known, self.by_case = vectors, d, known, by_case
-        self.limits = limits_of(vectors.instruction)
+        self.units = wrong_units(limits_of(vectors.instruction))
         self.sample = [*slices(vectors, d, known, self._cases(_SCREENED))]
-        self.faults = unit_faults(self.limits)
-        self.tried = len(self.faults)
+        self.tried = len(self.units)
         self.complete: tuple[Explanation, ...] = ()
         self.partial: tuple[Explanation, ...] = ()
         self._run()
@@ -185,46 +184,47 @@ class _Search:
         return shared_traits(self.vectors, [*slices(self.vectors, self.d, self.known, self._cases(_TRAITS))])
 
     def _run(self) -> None:
-        likely = [fault for fault in self.faults if self._concerns(fault)]
-        screened = [(fault, *self._score(self.sample, self._of(fault))) for fault in likely]
-        whole = [fault for fault, missing, against, _ in screened if not missing and not against]
-        found = [self._verified(fault.name, self._of(fault)) for fault in whole]
-        found += self._related()
+        likely = [unit for unit in self.units if self._concerns(unit)]
+        scores = [self._score(self.sample, unit, _OUTPUTS) for unit in likely]
+        whole = [unit for unit, score in zip(likely, scores, strict=True) if score.complete]
+        found = [*map(self._verified, whole), *self._related()]
         self.complete = tuple(each for each in found if each.complete)
+        useful = [pair for pair in zip(likely, scores, strict=True) if pair[1].explained]
+        useful.sort(key=lambda pair: pair[1].misfits)
+        if not self.complete:
+            self._pairs(useful)
         if self.complete:
             return
-        useful = sorted((item for item in screened if item[3]), key=lambda item: item[1] + item[2])
-        self._pairs([fault for fault, *_ in useful[:_PAIRED]])
-        if self.complete:
-            return
-        best = [self._verified(fault.name, self._of(fault)) for fault, *_ in useful[:_PARTIAL]]
+        best = [self._verified(unit) for unit, _ in useful[:_PARTIAL]]
         near = [each for each in (*best, *found) if each.is_likely]
         self.partial = tuple(sorted(near, key=lambda each: each.contradicted - each.explained)[:_SHOWN])
 
-    def _score(
-        self, parts: Sequence[Slice], codes: Codes_of, most: int | None = None
-    ) -> tuple[int, int, int]:
+    def _score(self, parts: Sequence[Slice], unit: WrongUnit, most: int | None = None) -> _Score:
+        """Compare a unit with outputs: in each part ``most`` that are wrong and as many right; None: all."""
         self.compared += 1
         if self.watch is not None:
             self.watch(self.compared, 0)
-        return _score(parts, codes, most)
+        fits, wrong = [], []
+        for part in parts:
+            at = part.outputs(most)
+            fits.append(unit.codes(part.operands, at) == part.given.reshape(-1)[at])
+            wrong.append(part.wrong.reshape(-1)[at])
+        return _Score(np.concatenate(fits), np.concatenate(wrong))
 
-    def _of(self, fault: UnitFault) -> Codes_of:
-        return lambda part: fault.codes(part.operands, self.limits)
-
-    def _concerns(self, fault: UnitFault) -> bool:
+    def _concerns(self, unit: WrongUnit) -> bool:
         """Return whether a fault can reach half of the wrong outputs of the sample: two faults share them."""
-        if fault.reading is None:
+        if unit.reading is None:
             return True
         wrong = sum(int(part.wrong.sum()) for part in self.sample)
-        reached = sum(int((part.wrong & fault.reading.concerns(part.operands)).sum()) for part in self.sample)
+        reached = sum(int((part.wrong & unit.reading.concerns(part.operands)).sum()) for part in self.sample)
         return 2 * reached >= wrong
 
-    def _verified(self, name: str, codes: Codes_of) -> Explanation:
+    def _verified(self, unit: WrongUnit) -> Explanation:
         """Return an explanation with its counts over the whole set."""
-        parts = [*slices(self.vectors, self.d, self.known)]
-        missing, against, explained = self._score(parts, codes)
-        return Explanation(name=name, explained=explained, contradicted=against, of=explained + missing)
+        score = self._score([*slices(self.vectors, self.d, self.known)], unit)
+        wrong = int(score.wrong.sum())
+        against = score.misfits - (wrong - score.explained)
+        return Explanation(name=unit.name, explained=score.explained, contradicted=against, of=wrong)
 
     def _related(self) -> list[Explanation]:
         """Return relations between right codes and the unit's, which need no operands."""
@@ -244,31 +244,45 @@ class _Search:
             )
         return found
 
-    def _pairs(self, faults: Sequence[UnitFault]) -> None:
-        """Try two faults at once."""
-        found = []
-        for first, second in combinations(faults, 2):
-            both = first.beside(second)
-            if both is None:
-                continue
-            self.tried += 1
-            missing, against, _ = self._score(self.sample, self._of(both), most=0)
-            if not missing and not against:
-                found.append(self._verified(both.name, self._of(both)))
+    def _pairs(self, useful: Sequence[tuple[WrongUnit, _Score]]) -> None:
+        """Try two faults at once: each of the best, and those that give most of what it does not."""
+        found, seen = [], set[frozenset[int]]()
+        for first, score in useful[:_PAIRED]:
+            others = sorted(useful, key=lambda pair: -int((pair[1].given & ~score.given).sum()))
+            for second, _ in others[:_BESIDE]:
+                both, key = first.beside(second), frozenset({id(first), id(second)})
+                if both is None or key in seen:
+                    continue
+                seen.add(key)
+                self.tried += 1
+                if self._score(self.sample, both, _OUTPUTS).complete:
+                    found.append(self._verified(both))
         self.complete = tuple(each for each in found if each.complete)
 
 
-def _score(parts: Sequence[Slice], codes: Codes_of, most: int | None = None) -> tuple[int, int, int]:
-    """Return wrong outputs not given, right outputs made wrong, and wrong outputs given; the count ends once
-    there are more than ``most`` of the first two.
-    """
-    missing = against = explained = 0
-    for part in parts:
-        made, wrong = codes(part), part.wrong
-        fits = made == part.given
-        missing += int((wrong & ~fits).sum())
-        explained += int((wrong & fits).sum())
-        against += int((part.known & ~wrong & ~fits).sum())
-        if most is not None and missing + against > most:
-            break
-    return missing, against, explained
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """Which compared outputs a unit gives, and which of them are wrong."""
+
+    fits: Array
+    wrong: Array
+
+    @property
+    def given(self) -> Array:
+        """The wrong outputs that it gives."""
+        return np.asarray(self.fits & self.wrong)
+
+    @property
+    def explained(self) -> int:
+        """How many wrong outputs it gives."""
+        return int(self.given.sum())
+
+    @property
+    def misfits(self) -> int:
+        """How many outputs it does not give."""
+        return int((~self.fits).sum())
+
+    @property
+    def complete(self) -> bool:
+        """Whether it gives all."""
+        return bool(self.fits.all())

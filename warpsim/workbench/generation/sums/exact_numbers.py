@@ -154,6 +154,7 @@ _GROWS: dict[str, Callable[[Array, Array, Array], Array]] = {
     "ra": lambda negative, odd, tail: tail >= HALF,
     "rm": lambda negative, odd, tail: negative & (tail > 0),
     "rp": lambda negative, odd, tail: ~negative & (tail > 0),
+    "away": lambda negative, odd, tail: tail > 0,
 }
 # Does what is too large become Inf, and not the largest finite number.
 _OVERFLOWS: dict[str, Callable[[Array], Array]] = {
@@ -164,6 +165,11 @@ _OVERFLOWS: dict[str, Callable[[Array], Array]] = {
     "rm": lambda negative: negative,
     "rp": lambda negative: ~negative,
 }
+
+
+def grows(mode: str, negative: Array, odd: Array, tail: Array) -> Array:
+    """Return where a mode of rounding adds a unit to kept magnitudes, by the class of what was cut off."""
+    return _GROWS[mode](negative, odd, tail)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,28 +56,20 @@ _MODES = {"": "rn", "rn": "rn", "rz": "rz", "rm": "rm", "rp": "rp"}
 class Change:
     """One thing done otherwise. The default is the rule as it stands.
 
-    ``cut`` is what alignment does to a term: "zero" truncates its magnitude, "down" and "up" its value,
-    "nearest" and "halves up" (ties away from zero) round it, "away" rounds it away from zero, "sticky" sets
-    its last bit where something is cut off, and "after" keeps everything until the sum is rounded.
-    ``rounding`` is that of results: "rn", "ra" (ties away from zero), "rz", "rm" or "rp"; as the rule has it
-    if empty.
+    ``cut`` is what alignment does to a term: "zero" truncates its magnitude, "down" its value, "nearest"
+    rounds it, and "after" keeps everything until the sum is rounded.
     """
 
     cut: str = "zero"
     normalise: bool = False  # align products by their leading bit
     carries_align: bool = False  # so are products of 2 and more alone
     other_subnormals: bool = False  # normalise subnormal factors; leave fp8 as it is where it becomes f16
-    cut_c: str = ""  # what alignment does to C, where that is not ``cut``
     c_aligns: bool = True  # C takes part in the largest exponent
-    silent: int | None = None  # the place of a product that does not
-    products_align: bool = True  # any product does
     spared: int | None = None  # the place of a term of which alignment leaves a bit more
     units_vanish: bool = False  # sums of one unit are zero
     zeros_align: str = ""  # so do terms that are zero: "all", "-products" (where -0), "C", or "-C" (where -0)
     raises_c: bool = False  # the largest subnormal C is the smallest normal number
     flush_inputs: bool = False
-    flush_c: bool = False
-    rounding: str = ""
     flush_results: bool = False
     reverse: bool = False  # the steps in reversed order
     round_products: bool = False  # before they are added (where each step is a fused multiply-add)
@@ -157,8 +149,7 @@ def _products(factors: Factors, change: Change, *, converted: bool = False) -> A
 def _accumulator(factors: Factors, change: Change) -> Any:
     if change.raises_c:
         return factors.c.raised(factors.product.c)
-    flushed = change.flush_inputs or change.flush_c
-    return factors.c.flushed(factors.product.c) if flushed else factors.c
+    return factors.c.flushed(factors.product.c) if change.flush_inputs else factors.c
 
 
 # --- aligned sums ----------------------------------------------------------------------------------
@@ -169,18 +160,8 @@ _CUTS: dict[str, Callable[[Array], Array]] = {
     "zero": np.trunc,
     "after": np.trunc,
     "down": np.floor,
-    "up": np.ceil,
     "nearest": np.rint,
-    "halves up": lambda terms: np.copysign(np.floor(np.abs(terms) + 0.5), terms),
-    "away": lambda terms: np.copysign(np.ceil(np.abs(terms)), terms),
-    "sticky": lambda terms: np.copysign(_with_sticky(np.abs(terms)), terms),
 }
-
-
-def _with_sticky(terms: Array) -> Array:
-    """Return magnitudes cut to integers whose last bit is set where something was cut off."""
-    whole = np.trunc(terms)
-    return np.where(whole == terms, whole, 2 * np.trunc(terms / 2) + 1)
 
 
 _ALL_BITS = 38  # fraction bits that stand for infinitely many: sums stay below 2**53
@@ -193,8 +174,6 @@ def _fused(terms: Terms, counted: Array, rule: Any, change: Change) -> Step:
     unit = exponent - (_ALL_BITS if change.cut == "after" else rule.fraction_bits)
     aligned = terms.value * np.ldexp(1.0, -unit.astype(np.int32))[..., None]
     kept = _CUTS[change.cut](aligned)
-    if change.cut_c:
-        kept[..., -1] = _CUTS[change.cut_c](aligned[..., -1])
     if change.spared is not None:
         kept, unit = kept * 2, unit - 1
         kept[..., change.spared] = np.trunc(aligned[..., change.spared] * 2)
@@ -204,7 +183,7 @@ def _fused(terms: Terms, counted: Array, rule: Any, change: Change) -> Step:
     total = np.where(special == FINITE, np.clip(total, -_LARGEST, _LARGEST), 0).astype(np.int64)
     if change.units_vanish:
         total = np.where(np.abs(total) == 1, 0, total)
-    done = _rounded(total, unit, rule, change)
+    done = _rounded(total, unit, rule)
     code = np.where(done.vanished | (total == 0), 0, done.code)
     if change.flush_results:
         code = np.where(done.subnormal, 0, code)
@@ -229,8 +208,8 @@ def _special_of(total: Array) -> tuple[Array, Array]:
     return np.where(nan, NOT_A_NUMBER, np.where(infinite, INFINITE, FINITE)), total < 0
 
 
-def _rounded(total: Array, unit: Array, rule: Any, change: Change) -> Rounded:
-    mode = change.rounding or ("rn" if rule.output.nearest else "cut")
+def _rounded(total: Array, unit: Array, rule: Any) -> Rounded:
+    mode = "rn" if rule.output.nearest else "cut"
     return rounded(total, unit, FORMATS[rule.output.format], rule.output.precision, mode)
 
 
@@ -249,10 +228,6 @@ def _counted_terms(terms: Terms, counted: Array, change: Change) -> Array:
         counted = counted | _ZEROS[change.zeros_align](terms)
     if not change.c_aligns:
         counted[..., -1] = False
-    if change.silent is not None:
-        counted[..., change.silent] = False
-    if not change.products_align:
-        counted[..., :-1] = False
     return counted
 
 
@@ -336,7 +311,7 @@ def _scaled_quads(factors: Factors, rule: ScaledQuads, change: Change) -> list[S
         total = np.where(outranked, kept(rule.outranked), kept(rule.group)) + cut(c.value * scale)
     special, negative = _special_of(total)
     total = np.where(special == FINITE, total, 0).astype(np.int64)
-    done = _rounded(total, unit, rule, change)
+    done = _rounded(total, unit, rule)
     code = np.where(done.vanished | (total == 0), 0, done.code).astype(np.uint64)
     return [
         Step(
@@ -398,7 +373,7 @@ def _sticky_sum(terms: Numbers) -> tuple[Array, Array]:
 
 def _multiply_add(factors: Factors, rule: FusedMultiplyAdd, change: Change) -> list[Step]:
     element = factors.product.d
-    mode = change.rounding or _MODES[factors.product.rounding]
+    mode = _MODES[factors.product.rounding]
     products = _products(factors, change)
     d = _accumulator(factors, change)
     order = list(range(products.significand.shape[-1]))
