@@ -13,7 +13,7 @@ from itertools import groupby
 from ...isa.formats import FORMATS, Format, Specials
 from .rule_operations import Operation, Program
 
-SPARE = 3  # bits by which products may exceed a power of two, where a wrong program aligns them by their leading bit
+SPARE = 3  # bits by which products may exceed a power of two, where their leading bit aligns them
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,10 @@ class _Analysis:
     # --- numbers ---
 
     def _read(self, at: Operation, codes: str) -> None:
-        self.parts[at.result] = (format_part(at.result, FORMATS[at.given[0]], self.counts.get(codes, 1)),)
+        part = format_part(at.result, FORMATS[at.given[0]], self.counts.get(codes, 1))
+        if at.given[1:] == ("leading",):
+            part = replace(part, low=part.low - part.fraction)
+        self.parts[at.result] = (part,)
 
     def _convert(self, at: Operation, numbers: str) -> None:
         self.parts[at.result] = (format_part(at.result, FORMATS[at.given[0]], self._count(numbers)),)
@@ -115,6 +118,8 @@ class _Analysis:
         spare = SPARE if at.given else 0
         fraction, most = x.fraction + y.fraction + spare, x.most * y.most << spare
         exponents, special = (x.low + y.low, x.high + y.high), x.special or y.special
+        if at.given:
+            exponents = (exponents[0] - fraction, exponents[1] + spare)
         self.parts[at.result] = (
             Part(at.result, x.count, fraction, most, *exponents, special, most, fraction),
         )

@@ -1,14 +1,14 @@
 """The bench of a golden model in C: stimulus at run time, coverage counters, wrong programs, a scoreboard.
 
 NAME_bench.c includes NAME.c. Tiles of each corner theme are a table; at run time they are turned about by the
-symmetries that keep a corner, and codes of them change. Wrong programs are the rewritings of the rule's: those that
-give every output so far name the mistake of a unit.
+symmetries that keep a corner, and codes of them change. Wrong programs are the rewrites of the rule's: those
+that give every output so far name the mistake of a unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,151 +16,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...base.environment import in_default_environment
 from ...isa.formats import FORMATS, Format
-from ...isa.fragments import fields_of
 from ...isa.instruction import Instruction
-from ...sums.rule_programs.rewritings import rewritings
-from ...sums.rule_programs.rule_operations import Operation, Program
-from ..generation.cases.corners import themes_of
-from ..generation.coverage.vector_coverage import gathered
-from ..generation.generate import generate_vectors
+from ...sums.rule_programs.program_rewrites import rewrites, rewritten
 from ..generation.sums.limits import Limits
+from ..generation.sums.rewrite_words import words
 from . import c_bins
-from .c_dot import DotProduct, Field
+from .c_dot import Field
+from .c_looks import SeenDot, WrongDot, seen_ieee
 from .c_model import CModel
-from .c_parts import constant, far_cut, ieee_sum, rounding
+from .c_parts import constant, far_cut, rounding
+from .corner_tiles import Tiles
 
 Array = npt.NDArray[Any]
-_CODES = 60_000  # of all tiles, about
-_TILES = 4  # of a theme, at most
+_OF_A_KIND = 8  # wrong programs
 _TEXTS = Path(__file__).parent
-
-
-class WrongDot(DotProduct):
-    """A wrong program: a function of its own, with the intermediates of the right program where it has those."""
-
-    def __init__(self, name: str, function: str, program: Program, right: Sequence[Field]) -> None:
-        super().__init__(name, program, bounded=False)
-        self.function = function
-        if [_kind(each) for each in self.fields] != [_kind(each) for each in right]:
-            self.fields = ()
-
-    @property
-    def prototype(self) -> str:
-        """The declaration of the function."""
-        return f"static {super().prototype.replace(f'{self.name}_dot(', f'{self.function}(')}"
-
-    def _ending(self) -> Iterator[str]:
-        return super()._ending() if self.fields else iter(["  (void)trace;"])
-
-
-def _kind(field: Field) -> tuple[str, str, int]:
-    return field.type, field.name, field.count
-
-
-class SeenDot(DotProduct):
-    """The rule's program with a look at each step, which notes the bins that are hit."""
-
-    def __init__(self, name: str, program: Program, limits: Limits, bins: Mapping[str, int]) -> None:
-        super().__init__(name, program)
-        self.limits, self.bins = limits, bins
-        self._steps = 0
-
-    @property
-    def prototype(self) -> str:
-        """The declaration of the function."""
-        return f"static {super().prototype.replace(f'{self.name}_dot(', 'seen_dot(').rpartition(',')[0]})"
-
-    def _ending(self) -> Iterator[str]:
-        form = self.limits.instruction
-        sides = [("a", "A"), ("b", "B"), ("c", "C")]
-        sides += [("scale_a", "SA"), ("scale_b", "SB")] if form.scale else []
-        for name, numbers in sides:
-            if self.ranges.count(numbers) > 1:
-                yield f"  {self._loop(numbers)} see_{name}({name}[i], {numbers}[i].kind);"
-            else:
-                yield f"  see_{name}({name}, {numbers}[0].kind);"
-        if form.a.is_float:
-            scaled = "SA, SB, " if form.scale else ""
-            names = [at.result for at in self.program.named("mul")]
-            products = "PS" if "PS" in names else "P"
-            yield f"  see_dot(A, B, C, {scaled}{products}, (uint64_t){self.program.result});"
-
-    def _round(self, at: Operation, total: str, unit: str, numbers: str) -> Iterator[str]:
-        yield from super()._round(at, total, unit, numbers)
-        output, element = at.given[0], FORMATS[at.given[0].format]
-        aligned = self.limits.step is not None
-        top = self.program.by_result[unit].values[0] if aligned else unit
-        kept = self.program.by_result[total].values[0] if aligned else "0"
-        yield from self._terms(numbers, f"!special_{at.result}")
-        yield f"now.top = {top}, now.unit = {unit}, now.kept = {kept}, now.total = {total};"
-        how = f"{output.precision}, {int(output.nearest)}, {element.fraction_bits}, {element.exponent_bits}"
-        yield f"look_at_rounding(&now, {how});"
-        if aligned:
-            yield "look_at_terms(&now);"
-        yield self._asked("aligned" if aligned else "ieee", at)
-
-    def _ieee(self, at: Operation, numbers: str) -> Iterator[str]:
-        for line in super()._ieee(at, numbers):
-            yield line.replace("= ieee(", "= ieee_seen(")
-        finite = f"!special({numbers}, {self.ranges.count(numbers)})"
-        yield from self._terms(numbers, finite)
-        yield self._asked("ieee", at)
-
-    def _wrap(self, at: Operation, total: str) -> Iterator[str]:
-        yield from super()._wrap(at, total)
-        kept = self.program.by_result[total].values[0]
-        yield from self._terms(self.program.by_result[kept].values[0], "1")
-        yield f"now.kept = {kept}, now.total = {total};"
-        yield self._asked("integer", at)
-
-    def _terms(self, numbers: str, finite: str) -> Iterator[str]:
-        fraction = [part.fraction for part in self.ranges.parts[numbers] for _ in range(part.count)]
-        yield "{"
-        yield f"  static const int fraction[{len(fraction)}] = {{{', '.join(map(str, fraction))}}};"
-        yield "  now.fraction = fraction;"
-        yield "}"
-        yield f"now.x = {numbers}, now.count = {len(fraction)}, now.finite = {finite};"
-
-    def _asked(self, kind: str, at: Operation) -> str:
-        return f"see_{kind}(&now, {int(at.result == self.program.result)});"
-
-    @property
-    def uses_ieee(self) -> bool:
-        """Whether a step is an IEEE operation."""
-        return any(self.program.named("ieee"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tiles:
-    """Tiles of corner cases: the theme of each, and arrays of codes whose first axis is the tiles."""
-
-    themes: tuple[str, ...]
-    codes: Mapping[str, Array]
-
-
-@in_default_environment
-def tiles_of(form: Instruction, seed: int = 0) -> Tiles:
-    """Return some tiles of each theme: codes, fields of metadata and scales as matrices."""
-    shape = form.shape
-    each = (shape.m * form.stored_k + shape.k * shape.n + shape.m * shape.n) * form.products
-    themes = len(themes_of(form, "corner"))
-    count = themes * max(1, min(_TILES, _CODES // (each * themes)))
-    vectors = generate_vectors(form, kind="corner", count=count, seed=seed)
-    found: dict[str, list[Array]] = {}
-    for part in vectors.inputs():
-        operands = gathered(form, part)
-        arrays = {name: getattr(operands, name) for name in ("a", "b", "c", "scale_a", "scale_b")}
-        if form.pattern is not None:
-            unit, chunk = form.pattern.unit, form.pattern.chunk
-            arrays["e"] = fields_of(form, (operands.columns % chunk // unit)[..., ::unit])  # type: ignore[operator]
-        for name, array in arrays.items():
-            if array is not None:
-                found.setdefault(name, []).append(array.reshape(-1, form.products, *array.shape[1:]))
-    return Tiles(
-        themes=tuple(vectors.labels), codes={name: np.concatenate(parts) for name, parts in found.items()}
-    )
 
 
 class CBench:
@@ -172,11 +42,23 @@ class CBench:
         self.bins = {name: at for at, name in enumerate(c_bins.bins_of(self.limits))}
         self.settings = {name: len(self.bins) + at for at, name in enumerate(_setting_bins(self.form))}
         program, right = model.dot.program, model.dot.fields
-        self.wrong = [
-            (each.name, WrongDot(self.name, f"wrong_{at}", each.program, right))
-            for at, each in enumerate(rewritings(program))
-        ]
+        self.wrong = [*self._mistakes(right)]
         self.seen = SeenDot(self.name, program, self.limits, self.bins)
+
+    def _mistakes(self, right: Sequence[Field]) -> Iterator[tuple[str, WrongDot]]:
+        """Yield wrong programs that C computes, the simplest of each kind, with their words."""
+        kinds = Counter[str]()
+        for each in rewrites(self.model.rule.bare, self.form.product):
+            if kinds[each.kind] >= _OF_A_KIND:
+                continue
+            program = rewritten(self.model.rule.bare, self.form.product, each)
+            try:
+                dot = WrongDot(self.name, f"wrong_{kinds.total()}", program, right)
+                list(dot.body())
+            except OverflowError:
+                continue  # more bits than an integer of C
+            kinds[each.kind] += 1
+            yield words(self.limits, each), dot
 
     @cached_property
     def arguments(self) -> str:
@@ -200,7 +82,7 @@ class CBench:
         """Return NAME_bench.h."""
         name, guard = self.name, f"{self.name.upper()}_BENCH_H"
         return (
-            _TEMPLATES["header"]
+            _text("bench_header.h")
             .replace("@NAME@", name)
             .replace("@GUARD@", guard)
             .replace("@OUTPUTS@", self.outputs)
@@ -224,7 +106,7 @@ class CBench:
 
     def source(self) -> str:
         """Return NAME_bench.c."""
-        text = (_TEXTS / "bench.c").read_text(encoding="utf-8")
+        text = _text("bench.c")
         parts = [
             f"/* Stimulus, coverage and a scoreboard for {self.form.mnemonic}",
             f"   on {self.form.target}. Written by warpsim model: no Python while it runs. */",
@@ -239,7 +121,7 @@ class CBench:
             *self._wrong_programs(),
             *self._placing(),
             *self._trace(),
-            (_TEXTS / "scoreboard.c").read_text(encoding="utf-8").rstrip(),
+            _text("scoreboard.c").rstrip(),
             *self._entry_points(),
         ]
         return "\n".join(parts).replace("@NAME@", self.name) + "\n"
@@ -265,7 +147,7 @@ class CBench:
             "CODE_BITS": max(form.a.bits, form.b.bits, form.c.bits),
             "ALIGNED": int(self.limits.step is not None),
             "ROUNDED": int(any(model.dot.program.named("round"))),
-            "IEEE": int(self.limits.step is None or self.limits.emulated),
+            "IEEE": int(form.a.is_float and (self.limits.step is None or self.limits.emulated)),
             "BINS": len(self.bins) + len(self.settings),
             "MISTAKES": len(self.wrong),
             "SEEDS": len(self.tiles.themes),
@@ -314,7 +196,7 @@ class CBench:
 
     def _looks(self) -> Iterator[str]:
         if self.seen.uses_ieee:
-            yield _seen_ieee(wide=self.model.dot.wide)
+            yield seen_ieee(wide=self.model.dot.wide)
         yield from self._step_looks()
         sides: dict[str, Format] = {side: self.form.format(side) for side in "abc"}
         if self.form.scale:
@@ -361,12 +243,14 @@ class CBench:
         d = form.d
         if form.pattern is not None:
             yield "static int unselected_nan, unselected_inf;"
-        yield f"static void see_dot(const number *x, const number *y, const number *z, {scales}const number *p, uint64_t code) {{"
+        yield "static void see_dot(const number *x, const number *y, const number *z,"
+        yield f"                    {scales}const number *p, uint64_t code) {{"
         yield "  causes w = why_special(x, y);"
         yield f"  uint64_t magnitude = code & {constant(d.mask & ~d.sign_bit)};"
         yield f"  int negative = (code & {constant(d.sign_bit)}) != 0, k;"
         yield "  int only_minus_zeros = MAGNITUDE(z[0]) == 0 && z->negative, both_subnormal = 0;"
-        yield "  int nan_scale_a = 0, nan_scale_b = 0, scaled_nonzero = 0, asked = z->kind != FINITE || w.count;"
+        yield "  int nan_scale_a = 0, nan_scale_b = 0, scaled_nonzero = 0;"
+        yield "  int asked = z->kind != FINITE || w.count;"
         yield "  (void)nan_scale_a, (void)nan_scale_b, (void)scaled_nonzero;"
         yield "  for (k = 0; k < STORED; k++) {"
         yield "    only_minus_zeros &= p[k].kind == 0 && MAGNITUDE(p[k]) == 0 && p[k].negative;"
@@ -408,8 +292,11 @@ class CBench:
         yield "static const struct {"
         yield "  const char *name;"
         yield "  dot_function dot;"
+        yield "  int traced; /* has the intermediates of the rule */"
         yield "} mistakes[MISTAKES] = {"
-        yield from (f'    {{"{name}", {each.function}}},' for name, each in self.wrong)
+        yield from (
+            f'    {{"{name}", {each.function}, {int(bool(each.fields))}}},' for name, each in self.wrong
+        )
         yield "};"
 
     # --- places ---
@@ -421,7 +308,10 @@ class CBench:
         yield operands.reader("d")
         lane, word = operands.place("d")[:2] if operands.in_registers else ("row", "column")
         for name, place in (("lane_of", lane), ("word_of", word)):
-            yield f"static int {name}(int row, int column) {{ (void)row, (void)column; return {place}; }}"
+            yield f"static int {name}(int row, int column) {{"
+            yield "  (void)row, (void)column;"
+            yield f"  return {place};"
+            yield "}"
         if self.form.pattern is not None:
             yield from self._metadata_looks()
         yield ""
@@ -464,7 +354,8 @@ class CBench:
         yield "}"
         if not self.form.a.is_float:
             return
-        yield "static void look_at_unselected(const word_t *b, const uint32_t *e, int selector, int row, int column) {"
+        given = "const word_t *b, const uint32_t *e, int selector, int row, int column"
+        yield f"static void look_at_unselected({given}) {{"
         yield "  unsigned char met[DEPTH] = {0};"
         yield "  int s, k, chunk, field, index;"
         yield "  (void)selector;"
@@ -484,7 +375,10 @@ class CBench:
         """Yield the choice of immediates."""
         for name, values in _immediates(self.form):
             listed = ", ".join(map(str, values))
-            yield f"{{ static const int values[] = {{{listed}}}; *{name} = values[random_below({len(values)})]; }}"
+            yield "{"
+            yield f"  static const int values[] = {{{listed}}};"
+            yield f"  *{name} = values[random_below({len(values)})];"
+            yield "}"
 
     # --- intermediates ---
 
@@ -494,9 +388,11 @@ class CBench:
         yield f"#define INTERMEDIATES {count}"
         yield "static const struct {"
         yield "  const char *name;"
-        yield "  int count;"
+        yield "  int count, is_code;"
         yield f"}} trace_fields[{len(fields)}] = {{"
-        yield from (f'    {{"{each.name}", {each.count}}},' for each in fields)
+        yield from (
+            f'    {{"{each.name}", {each.count}, {int(each.type == "uint64_t")}}},' for each in fields
+        )
         yield "};"
         yield "static void flat_trace(const @NAME@_trace *t, int64_t *v) {"
         yield "  int i;"
@@ -518,7 +414,7 @@ class CBench:
         codes = ", ".join(each.name for each in dot.program.inputs)
         scales = ", scales_a, scales_b" if self.form.scale else ""
         gathered_arguments = ", ".join(each.name for each in self.model.inputs if each.name != "c")
-        text = _TEMPLATES["entry"]
+        text = _text("entry_points.c").rstrip()
         for key, value in {
             "@OUTPUTS@": self.outputs,
             "@INPUTS@": self.declarations,
@@ -531,6 +427,7 @@ class CBench:
             "@ELEMENT@": gathered_arguments,
             "@CODE_OUTPUTS@": self.code_outputs,
             "@PASSED_CODES@": ", scale_a_codes, scale_b_codes" if scales else "",
+            "@UNUSED@": "  " + " ".join(f"(void){each.name};" for each in self.model.inputs),
             "@UNSELECTED@": self._unselected(),
             "@SETTINGS@": "\n".join(f"  {line}" for line in self._setting_looks()),
         }.items():
@@ -583,138 +480,5 @@ def _setting_bins(form: Instruction) -> Iterator[str]:
             yield from (f"metadata: chunk {chunk}, field {value:#06b}" for value in _fields(form))
 
 
-def _seen_ieee(*, wide: bool) -> str:
-    """Return the function ``ieee``, which notes what its rounding did."""
-    text = ieee_sum(wide=wide)
-    text = text[text.index("/* The exact sum of one or two numbers") :]
-    for old, new in (
-        ("static uint64_t ieee(", "static uint64_t ieee_seen("),
-        (
-            "  if (found == 3) return nan;",
-            "  now.zero = now.tail = now.overflow = now.subnormal = now.vanished = now.carried = 0;\n  if (found == 3) return nan;",
-        ),
-        (
-            "  if ((sum.h | sum.l) == 0) return",
-            "  now.negative = negative;\n  now.zero = (sum.h | sum.l) == 0;\n  if (now.zero) return",
-        ),
-        (
-            "  if (place + s < low) s = low - place;",
-            "  now.subnormal = place + s < low;\n  if (now.subnormal) s = low - place;",
-        ),
-        (
-            "  kept += (uint64_t)away;",
-            "  now.tail = (int)rest;\n  now.odd = (int)(kept & 1);\n  now.carried = kept > 0 && ((kept + (uint64_t)away) & kept) == 0;\n  now.vanished = kept + (uint64_t)away == 0;\n  kept += (uint64_t)away;",
-        ),
-        ("  if (code >= infinity) {", "  now.overflow = code >= infinity;\n  if (code >= infinity) {"),
-    ):
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
-
-
-_TEMPLATES = {
-    "header": """/* Stimulus, coverage and a scoreboard for @NAME@. Static state: one bench at a time. */
-#ifndef @GUARD@
-#define @GUARD@
-#include "@NAME@.h"
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* The inputs of a case: the same for the same seed and case. */
-void @NAME@_stimulate(uint64_t seed, int at, @OUTPUTS@);
-
-/* Compare D of a unit with the model's, count bins, and rule out mistakes. Returns the wrong elements. */
-int @NAME@_score(int at, @INPUTS@, const @WORD@ *d);
-
-/* The next line of the scoreboard; "" where there is none. */
-const char *@NAME@_line(void);
-
-/* End the scoreboard: lines of the totals, of the mistakes that give every output, of the bins that were missed. */
-void @NAME@_end(void);
-
-/* A dot product with a mistake: 1 to the number of mistakes; 0 is none. */
-@PLANTED@;
-int @NAME@_mistakes(void);
-const char *@NAME@_mistake(int mistake);
-
-/* Elements of D, row after row: the codes that one is made of, and where its code goes in D. */
-void @NAME@_element(int element, @INPUTS@, @CODE_OUTPUTS@);
-void @NAME@_put(int element, @WORD@ code, @WORD@ *d);
-
-/* Intermediates as integers, in the order of @NAME@_trace, and the name of each. */
-void @NAME@_flat(const @NAME@_trace *trace, int64_t *values);
-const char *@NAME@_intermediate(int intermediate);
-
-#ifdef __cplusplus
-}
-#endif
-#endif
-""",
-    "entry": """
-void @NAME@_element(int element_number, @INPUTS@, @CODE_OUTPUTS@) {
-  int row = element_number / COLUMNS, column = element_number % COLUMNS;
-  element(@ELEMENT@, row, column, a_codes, b_codes@PASSED_CODES@);
-  c_codes[0] = c_code(c, row, column);
-}
-
-void @NAME@_put(int element_number, @WORD@ code, @WORD@ *d) {
-  put_d(d, element_number / COLUMNS, element_number % COLUMNS, code);
-}
-
-void @NAME@_flat(const @NAME@_trace *trace, int64_t *values) { flat_trace(trace, values); }
-
-const char *@NAME@_intermediate(int intermediate) {
-  return intermediate < 0 || intermediate >= INTERMEDIATES ? "" : intermediate_name(intermediate);
-}
-void @NAME@_stimulate(uint64_t seed, int at, @OUTPUTS@) {
-  current_seed = seed;
-  draw_tile(seed, at);
-  put_tile(@ARGUMENTS@);
-}
-
-@PLANTED@ {
-  if (mistake < 1 || mistake > MISTAKES) return @NAME@_dot(@CODES@, trace);
-  return mistakes[mistake - 1].dot(@CODES@, trace);
-}
-
-static void see_settings(@INPUTS@) {
-  (void)a, (void)b, (void)c;
-@SETTINGS@
-}
-
-int @NAME@_score(int at, @INPUTS@, const @WORD@ *d) {
-  word_t left[STORED], right[STORED], expected, got;@SCALES@
-  int row, column, wrong = 0, i;
-  current_case = at;
-  cases++;
-  see_settings(@ARGUMENTS@);
-  for (row = 0; row < ROWS; row++)
-    for (column = 0; column < COLUMNS; column++) {
-      element(@ELEMENT@, row, column, left, right@PASSED@);
-@UNSELECTED@      expected = seen_dot(left, right, c_code(c, row, column)@PASSED@);
-      count_hits();
-      got = d_code(d, row, column);
-      elements++;
-      wrong += expected != got;
-      for (i = 0; i < MISTAKES; i++)
-        if (needed(i)) weigh(i, expected, got, mistakes[i].dot(left, right, c_code(c, row, column)@PASSED@, 0));
-    }
-  wrong_elements += wrong;
-  wrong_cases += wrong > 0;
-  for (row = 0; wrong && row < ROWS; row++)
-    for (column = 0; column < COLUMNS; column++) {
-      @NAME@_trace model, unit;
-      if (lines_shown >= SHOWN) return wrong;
-      element(@ELEMENT@, row, column, left, right@PASSED@);
-      expected = @NAME@_dot(left, right, c_code(c, row, column)@PASSED@, &model);
-      got = d_code(d, row, column);
-      if (expected == got) continue;
-      i = suspect();
-      memset(&unit, 0, sizeof unit);
-      if (i >= 0 && mistakes[i].dot(left, right, c_code(c, row, column)@PASSED@, &unit) != got) i = -1;
-      report(row, column, expected, got, &model, i >= 0 ? &unit : 0, i);
-    }
-  return wrong;
-}""",
-}
+def _text(file: str) -> str:
+    return (_TEXTS / file).read_text(encoding="utf-8")

@@ -18,8 +18,8 @@ from .c_parts import (
     LENGTH,
     SPECIAL,
     c_int,
-    constant,
     c_name,
+    constant,
     ieee_sum,
     multiplication,
     number_type,
@@ -378,7 +378,8 @@ class DotProduct:
         if clamps:
             value = f"{total} > {most} ? {most} : {total} < -{most} - 1 ? -{most} - 1 : {total}"
         elif width:  # sign extended
-            value = f"(((uint64_t){total} + {constant(most + 1)}) & {constant(2 * most + 1)}) - {constant(most + 1)}"
+            half, mask = constant(most + 1), constant(2 * most + 1)
+            value = f"(((uint64_t){total} + {half}) & {mask}) - {half}"
         else:
             value = total
         yield f"{at.result} = (uint64_t)({value});"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from textwrap import wrap
 
 from ...base.errors import OperandError
@@ -19,11 +20,13 @@ from .c_dot import DotProduct, Field
 from .c_operands import Argument, Operands
 
 _WIDTH = 100
+_TEXTS = Path(__file__).parent
 
 
 def check_name(name: str, form: Instruction, rule: Rule) -> None:
     """Raise OperandError for a name that the model gives something else."""
-    code = re.sub(r"/\*.*?\*/", "", CModel("_", form, rule).source(), flags=re.DOTALL)
+    texts = [CModel("_", form, rule).source(), *(path.read_text("utf-8") for path in _TEXTS.glob("*.c"))]
+    code = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     if name in re.findall(r"\w+", code):
         raise OperandError(f"{name} is a name inside the model: choose another, such as {name}_model")
 

@@ -198,7 +198,8 @@ static uint64_t ieee(const number *x, const int *scale, int count, int mode, int
   place += s;
   code = place - low >= 1 << exponent_bits ? infinity : ((uint64_t)(place - low) << fraction) + kept;
   if (code >= infinity) {
-    code = mode == 0 || mode == 4 || (mode == 2 && negative) || (mode == 3 && !negative) ? infinity : infinity - 1;
+    away = mode == 0 || mode == 4 || (mode == 2 && negative) || (mode == 3 && !negative);
+    code = infinity - !away;
   }
   return negative ? code | sign : code;
 }"""

@@ -46,19 +46,25 @@ static void weigh(int i, word_t expected, word_t got, word_t made) {
   weighed[i].explained += expected != got && made == got;
 }
 
-/* The first mistake that gives every output so far, wrong ones among them; -1 without one. */
-static int suspect(void) {
-  int i;
+/* The first mistake that gives every output so far; -1 without one. How many others do. */
+static int suspect(int *others) {
+  int i, first = -1;
+  *others = -1;
   for (i = 0; i < MISTAKES; i++)
-    if (!weighed[i].ruled_out && weighed[i].explained == wrong_elements) return i;
-  return -1;
+    if (!weighed[i].ruled_out && ++*others == 0) first = i;
+  return first;
 }
 
-/* The name of an intermediate, such as kept0[3]. */
+/* The field of an intermediate, and its name, such as kept0[3]. */
+static int intermediate_field(int *at) {
+  int i;
+  for (i = 0; *at >= trace_fields[i].count; i++) *at -= trace_fields[i].count;
+  return i;
+}
+
 static const char *intermediate_name(int at) {
   static char name[80];
-  int i;
-  for (i = 0; at >= trace_fields[i].count; i++) at -= trace_fields[i].count;
+  int i = intermediate_field(&at);
   if (trace_fields[i].count > 1) {
     snprintf(name, sizeof name, "%s[%d]", trace_fields[i].name, at);
   } else {
@@ -67,25 +73,29 @@ static const char *intermediate_name(int at) {
   return name;
 }
 
-static void report(int row, int column, word_t expected, word_t got, const @NAME@_trace *model, const @NAME@_trace *unit,
-                   int mistake) {
+static void report(int row, int column, word_t expected, word_t got, const @NAME@_trace *model, const @NAME@_trace *unit) {
   int64_t right[INTERMEDIATES], wrong[INTERMEDIATES];
   char *line = next_line();
-  int used, i;
+  int used, i, others, mistake = suspect(&others);
   lines_shown++;
-  used = snprintf(line, LINE, "case %d (%s), " LANE_WORD " %d, " REGISTER_WORD "%d, D[%d,%d]: expected %llx, got %llx",
-                  current_case, seed_theme[tile_of(current_seed, current_case)], lane_of(row, column), word_of(row, column), row, column,
-                  (unsigned long long)expected, (unsigned long long)got);
-  if (!unit) {
-    snprintf(line + used, LINE - (size_t)used, "; no rewriting of one step gives all outputs");
+  used = snprintf(line, LINE, "case %d (%s), " LANE_WORD " %d, " REGISTER_WORD "%d, D[%d,%d]: expected %llx, got %llx; ",
+                  current_case, seed_theme[tile_of(current_seed, current_case)], lane_of(row, column),
+                  word_of(row, column), row, column, (unsigned long long)expected, (unsigned long long)got);
+  if (mistake < 0) {
+    snprintf(line + used, LINE - (size_t)used, "no rewriting of one step gives all outputs");
     return;
   }
   flat_trace(model, right);
   flat_trace(unit, wrong);
   for (i = 0; i < INTERMEDIATES && right[i] == wrong[i]; i++) continue;
-  if (i < INTERMEDIATES)
-    snprintf(line + used, LINE - (size_t)used, "; %s is %lld, not %lld, if %s", intermediate_name(i), (long long)wrong[i],
-             (long long)right[i], mistakes[mistake].name);
+  if (mistakes[mistake].traced && i < INTERMEDIATES) {
+    int at = i;
+    used += snprintf(line + used, LINE - (size_t)used,
+                     trace_fields[intermediate_field(&at)].is_code ? "%s is %llx, not %llx: " : "%s is %lld, not %lld: ",
+                     intermediate_name(i), (long long)wrong[i], (long long)right[i]);
+  }
+  used += snprintf(line + used, LINE - (size_t)used, "%s", mistakes[mistake].name);
+  if (others) snprintf(line + used, LINE - (size_t)used, ", or one of %d others", others);
 }
 
 void @NAME@_end(void) {

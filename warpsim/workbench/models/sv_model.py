@@ -1,6 +1,6 @@
 """A golden model in SystemVerilog: DPI-C imports, checkers of a unit, a unit to be replaced, a test bench.
 
-Ports are packed: DPI-C passes them as words of 32 bits. ``NAME_dpi.c`` is between those words and the model's.
+Ports are packed: DPI-C passes them as words of 32 bits, which ``NAME_dpi.c`` converts to the model's.
 The text is that of Verilator 5 and of the IEEE 1800 simulators.
 """
 
@@ -98,7 +98,7 @@ class SvModel:
 
     def _dpi(self) -> Iterator[str]:
         name, words = self.name, self.model.dot.word
-        yield f"/* {name} for DPI-C: packed bits are words of 32 bits, the lowest first. Compiled as C or C++. */"
+        yield f"/* {name} for DPI-C: packed bits are words of 32 bits, the lowest first. C or C++. */"
         yield f'#include "{name}_bench.h"'
         yield "#include <string.h>"
         yield "#ifdef __cplusplus"
@@ -107,7 +107,9 @@ class SvModel:
         if words == "uint64_t":
             yield _WIDE_WORDS
         yield from self._call(f"void {name}_dpi", self.inputs, f"{name}(@, @d)", outputs=("d",))
-        yield from self._call(f"int {name}_score_dpi", self.inputs, f"{name}_score(at, @, @d)", at="int at", also=("d",))
+        yield from self._call(
+            f"int {name}_score_dpi", self.inputs, f"{name}_score(at, @, @d)", at="int at", also=("d",)
+        )
         yield from self._stimulate()
         yield from self._dots()
         yield "#ifdef __cplusplus"
@@ -118,7 +120,14 @@ class SvModel:
         return each.type == "uint64_t"
 
     def _call(
-        self, head: str, inputs: tuple[Argument, ...], call: str, *, at: str = "", outputs: tuple[str, ...] = (), also: tuple[str, ...] = ()
+        self,
+        head: str,
+        inputs: tuple[Argument, ...],
+        call: str,
+        *,
+        at: str = "",
+        outputs: tuple[str, ...] = (),
+        also: tuple[str, ...] = (),
     ) -> Iterator[str]:
         """Yield a function that converts words, calls one of the model, and converts D."""
         d = self.model.arguments[-1]
@@ -184,7 +193,9 @@ class SvModel:
 
     def _elements(self) -> Iterator[str]:
         name, wide = self.name, self.bits == 64
-        given = [f"const uint32_t *{each.name}" if each.is_array else f"int {each.name}" for each in self.inputs]
+        given = [
+            f"const uint32_t *{each.name}" if each.is_array else f"int {each.name}" for each in self.inputs
+        ]
         codes = ", ".join(f"uint32_t *{each.name}_codes" for each in self.codes)
         yield f"void {name}_element_dpi(int element, {', '.join(given)}, {codes}) {{"
         for each in self.inputs:
@@ -199,9 +210,12 @@ class SvModel:
         made = [f"{each.name}_made" if wide else f"{each.name}_codes" for each in self.codes]
         yield f"  {name}_element(element, {', '.join(names)}, {', '.join(made)});"
         if wide:
-            yield from (f"  parted({each.name}_made, {each.name}_codes, {each.count});" for each in self.codes)
+            yield from (
+                f"  parted({each.name}_made, {each.name}_codes, {each.count});" for each in self.codes
+            )
         yield "}"
-        yield f"void {name}_put_dpi(int element, const uint32_t *code, const uint32_t *before, uint32_t *d) {{"
+        given = "int element, const uint32_t *code, const uint32_t *before, uint32_t *d"
+        yield f"void {name}_put_dpi({given}) {{"
         d = self.model.arguments[-1]
         if wide:
             yield f"  uint64_t d_words[{d.words}], word;"
