@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...base.files.archives import read_text
 from ...isa.formats import FORMATS, Format
 from ...isa.instruction import Instruction
 from ...sums.rule_programs.program_rewrites import rewrites, rewritten
@@ -481,4 +482,4 @@ def _setting_bins(form: Instruction) -> Iterator[str]:
 
 
 def _text(file: str) -> str:
-    return (_TEXTS / file).read_text(encoding="utf-8")
+    return read_text(_TEXTS / file)

@@ -36,9 +36,9 @@ _SUBNORMALS = {  # what a wrong program reads of a subnormal number, whose magni
     "raised": "{x}.m += {x}.m == {hidden} - 1",
     "leading": "for (; {x}.m && {x}.m < {hidden}; {x}.m <<= 1) {x}.e--",
 }
-_ALIGNED_BY = {  # a product by its leading bit; {one} is 1
+_ALIGNED_BY = {  # a product by its leading bit; {unity} is 1
     "carried": "",
-    "leading": "for (; {x}.m && {x}.m < {one}; {x}.m <<= 1) {x}.e--;",
+    "leading": "for (; {x}.m && {x}.m < {unity}; {x}.m <<= 1) {x}.e--;",
 }
 
 
@@ -232,11 +232,11 @@ class DotProduct:
             (part,) = self.ranges.parts[at.result]
             if self.wide or part.most >= 1 << 62:
                 raise OverflowError(f"{at.result}: products of {part.most.bit_length()} bits")
-            x, one = f"{at.result}[i]", constant(1 << part.fraction)
+            x, unity = f"{at.result}[i]", constant(1 << part.fraction)
             yield f"{self._loop(at.result)} {{"
             yield f"  {x}.m <<= {SPARE};"
             yield f"  for (; {x}.m >> {part.fraction + 1}; {x}.m >>= 1) {x}.e++;"
-            yield f"  {_ALIGNED_BY[at.given[0]].format(x=x, one=one)}"
+            yield f"  {_ALIGNED_BY[at.given[0]].format(x=x, unity=unity)}"
             yield "}"
 
     def _bits(self, at: Operation, left: str, right: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from ...base.errors import OperandError
+from ...base.files.archives import read_text
 from ...isa.fragments import legal_fields
 from ...isa.instruction import Instruction
 from ...isa.rules import Rule
@@ -25,7 +26,7 @@ _TEXTS = Path(__file__).parent
 
 def check_name(name: str, form: Instruction, rule: Rule) -> None:
     """Raise OperandError for a name that the model gives something else."""
-    texts = [CModel("_", form, rule).source(), *(path.read_text("utf-8") for path in _TEXTS.glob("*.c"))]
+    texts = [CModel("_", form, rule).source(), *map(read_text, sorted(_TEXTS.glob("*.c")))]
     code = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     if name in re.findall(r"\w+", code):
         raise OperandError(f"{name} is a name inside the model: choose another, such as {name}_model")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...base.files.archives import read_text
 from .c_bench import CBench
 from .c_model import CModel
 from .c_operands import Argument
@@ -36,7 +37,7 @@ class SvModel:
         }
 
     def _filled(self, file: str) -> str:
-        text = (_TEXTS / file).read_text(encoding="utf-8")
+        text = read_text(_TEXTS / file)
         form, operands = self.model.form, self.model.operands
         for key, value in {
             "ABOUT": f"{form.mnemonic}\n// on {form.target}",
@@ -79,9 +80,9 @@ class SvModel:
                 yield f"  typedef bit [{64 * each.words - 1}:0] {each.name}_t;{about}"
             else:
                 yield f"  typedef bit [{32 * each.words - 1}:0] {each.name}_t;{about}"
-        yield "  // Codes of a dot product, one a word."
-        for each in self.codes:
-            yield f"  typedef {self._width(each.count)} {each.name}_codes_t;"
+        yield "  // Codes of a dot product, each in a word."
+        for code in self.codes:
+            yield f"  typedef {self._width(code.count)} {code.name}_codes_t;"
         yield "  typedef bit [WORD_BITS-1:0] code_t;"
 
     def _trace(self) -> Iterator[str]:
@@ -106,10 +107,8 @@ class SvModel:
         yield "#endif"
         if words == "uint64_t":
             yield _WIDE_WORDS
-        yield from self._call(f"void {name}_dpi", self.inputs, f"{name}(@, @d)", outputs=("d",))
-        yield from self._call(
-            f"int {name}_score_dpi", self.inputs, f"{name}_score(at, @, @d)", at="int at", also=("d",)
-        )
+        yield from self._call(f"void {name}_dpi", f"{name}(@, @d)")
+        yield from self._call(f"int {name}_score_dpi", f"{name}_score(at, @, @d)", scores=True)
         yield from self._stimulate()
         yield from self._dots()
         yield "#ifdef __cplusplus"
@@ -119,32 +118,23 @@ class SvModel:
     def _is_wide(self, each: Argument) -> bool:
         return each.type == "uint64_t"
 
-    def _call(
-        self,
-        head: str,
-        inputs: tuple[Argument, ...],
-        call: str,
-        *,
-        at: str = "",
-        outputs: tuple[str, ...] = (),
-        also: tuple[str, ...] = (),
-    ) -> Iterator[str]:
-        """Yield a function that converts words, calls one of the model, and converts D."""
-        d = self.model.arguments[-1]
-        given = [at] if at else []
+    def _call(self, head: str, call: str, *, scores: bool = False) -> Iterator[str]:
+        """Yield a function that converts words and calls another, which writes D, or reads it and scores."""
+        d, inputs = self.model.arguments[-1], self.inputs
+        given = ["int at"] * scores
         given += [f"const uint32_t *{each.name}" if each.is_array else f"int {each.name}" for each in inputs]
-        given.append(f"{'' if outputs else 'const '}uint32_t *d")
+        given.append(f"{'const ' * scores}uint32_t *d")
         yield f"{head}({', '.join(given)}) {{"
         for each in (*inputs, d):
             if self._is_wide(each):
                 yield f"  uint64_t {each.name}_words[{each.words}];"
-        for each in (*inputs, *([d] if also else [])):
+        for each in (*inputs, *([d] * scores)):
             if self._is_wide(each):
                 yield f"  joined({each.name}, {each.name}_words, {each.words});"
         names = [f"{each.name}_words" if self._is_wide(each) else each.name for each in inputs]
         made = call.replace("@d", "d_words" if self._is_wide(d) else "d").replace("@", ", ".join(names))
-        yield f"  {'return ' if head.startswith('int') else ''}{made};"
-        if outputs and self._is_wide(d):
+        yield f"  {'return ' * scores}{made};"
+        if not scores and self._is_wide(d):
             yield f"  parted(d_words, d, {d.words});"
         yield "}"
 
@@ -214,8 +204,12 @@ class SvModel:
                 f"  parted({each.name}_made, {each.name}_codes, {each.count});" for each in self.codes
             )
         yield "}"
-        given = "int element, const uint32_t *code, const uint32_t *before, uint32_t *d"
-        yield f"void {name}_put_dpi({given}) {{"
+        yield from self._put()
+
+    def _put(self) -> Iterator[str]:
+        name, wide = self.name, self.bits == 64
+        put = "int element, const uint32_t *code, const uint32_t *before, uint32_t *d"
+        yield f"void {name}_put_dpi({put}) {{"
         d = self.model.arguments[-1]
         if wide:
             yield f"  uint64_t d_words[{d.words}], word;"
