@@ -5,6 +5,8 @@ tests and the tables of all modules stay until the end.
 
 Processes that tests start keep the modules that they compile, also where PYTHONDONTWRITEBYTECODE is set: much
 of their work would otherwise be to compile hundreds of modules again.
+
+BLAS has one thread: threads of small products wait for each other where all cores are busy.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import sys
 from collections.abc import Generator, Iterator
 
 import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported
 
 from tests.helpers.compilation import done_by_kernels, loops_at_once
 

@@ -1,4 +1,4 @@
-"""Sources for cvt: every code of up to 16 bits, and nasty and random ones beyond."""
+"""Sources for cvt: codes of up to 16 bits in steps, and nasty and random ones beyond."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.helpers.families import usual
 from warpsim.machine.bind.value_types import bits_of, dtype_of
 from warpsim.machine.opcodes.operation import Operation
 
 Array = npt.NDArray[Any]
 SEED = 20
+STEPS = {1: 1, 2: usual(5, 1)}  # between codes of a type of so many bytes: an odd one meets all low bits
 
 # Bits of a float that some result cuts off.
 _CUTS = {32: (23, 22, 21, 20, 16, 13), 64: (52, 49, 45, 42, 29)}
@@ -40,7 +42,8 @@ def codes_of_float(bits: int) -> Array:
     sign = codes.dtype.type(1 << (bits - 1))
     rng = np.random.default_rng(SEED)
     codes = rng.permutation(np.concatenate([codes, codes | sign]))
-    return np.concatenate([codes[:2500], _random(bits, 500), _of_ordinary_size(bits, 500)])
+    grid, rest = usual(900, 2500), usual(150, 500)
+    return np.concatenate([codes[:grid], _random(bits, rest), _of_ordinary_size(bits, rest)])
 
 
 def _flush_limits() -> Array:
@@ -69,14 +72,14 @@ def integers(bits: int) -> Array:
             values |= {(1 << power) + d + s * part for d in (-1, 0, 1) for s in (-1, 0, 1)}
     kept = np.array(sorted(x & ((1 << bits) - 1) for x in values), dtype=f"u{bits // 8}")
     kept = np.random.default_rng(SEED).permutation(np.unique(np.concatenate([kept, ~kept])))
-    return np.concatenate([kept[:2500], _random(bits, 300)])
+    return np.concatenate([kept[: usual(900, 2500)], _random(bits, usual(100, 300))])
 
 
 def values_of(type_name: str, meaning: str) -> Array:
     """Bits of a register type; ``meaning`` is the instruction's type."""
     bits = bits_of(type_name)
     if bits <= 16:
-        return np.arange(1 << bits).astype(dtype_of(type_name))
+        return np.arange(0, 1 << bits, STEPS[bits // 8]).astype(dtype_of(type_name))
     if meaning in ("f32", "f64"):
         return codes_of_float(bits)
     if meaning in ("f16x2", "bf16x2"):
@@ -85,9 +88,9 @@ def values_of(type_name: str, meaning: str) -> Array:
 
 
 def _pairs() -> Array:
-    """Every 16-bit code in one half or the other."""
+    """Half of the 16-bit codes, or all of them, in one half or the other."""
     codes = np.random.default_rng(SEED).permutation(np.arange(1 << 16, dtype=np.uint32))
-    lower, upper = codes.reshape(2, -1)
+    lower, upper = codes.reshape(2, -1)[:, : usual(1 << 13, 1 << 15)]
     return lower | upper << np.uint32(16)
 
 

@@ -80,8 +80,8 @@ def codes(element: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Any
     return code.astype(element.code_dtype)
 
 
-def forms(every: bool) -> Iterator[Any]:
-    """One instruction for each distinct arithmetic, or a few of them."""
+def forms(every: int) -> Iterator[Any]:
+    """One instruction for each ``every``-th of the distinct arithmetics, and a few, or of 0 these alone."""
     from tests.helpers import nasty
 
     found: dict[Any, Any] = {}
@@ -89,8 +89,10 @@ def forms(every: bool) -> Iterator[Any]:
         key = (nasty.arithmetic(form)[0], form.family.rules, form.d.name, form.sparse, str(form.scale))
         found.setdefault(key, form)
     chosen = ("f16.f16.f16.f16", "f32.tf32.tf32.f32", "f32.e4m3.e4m3.f32", "m8n8k4.row.row.f32.f16.f16.f32")
-    for form in found.values():
-        if every or (form.target in ("sm_70", "sm_80", "sm_89") and form.mnemonic.endswith(chosen)):
+    for number, form in enumerate(found.values()):
+        if (every and number % every == 0) or (
+            form.target in ("sm_70", "sm_80", "sm_89") and form.mnemonic.endswith(chosen)
+        ):
             yield form
 
 
@@ -233,20 +235,20 @@ def digest(result: Any) -> str:
     return state.hexdigest()[:16]
 
 
-def all_jobs(every: bool) -> Iterator[Job]:
-    """All of them, or those of a few forms; a job has the same name and result in both."""
+def all_jobs(every: int) -> Iterator[Job]:
+    """All of them with 1, or those of some forms; a job has the same name and result in all."""
     from tests.helpers import nasty
     from tests.helpers.opcode_results import opcode_jobs
 
     yield from text_jobs()
-    yield from opcode_jobs(every)
+    yield from opcode_jobs(every > 0)
     for form in forms(every):
         title = nasty.name(form)
-        for name, job in jobs(form, np.random.default_rng(crc32(title.encode())), many=every):
+        for name, job in jobs(form, np.random.default_rng(crc32(title.encode())), many=every > 0):
             yield f"{title}: {name}", job
 
 
-def main(environment: str, every: bool) -> dict[str, Any]:
+def main(environment: str, every: int) -> dict[str, Any]:
     """Digests of all results, and the calls that left the environment changed."""
     digests: dict[str, str] = {}
     changed: list[str] = []
@@ -264,6 +266,8 @@ def main(environment: str, every: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    results = main(sys.argv[1], len(sys.argv) < 3)
+    from tests.helpers.families import usual
+
+    results = main(sys.argv[1], usual(2, 1) if len(sys.argv) < 3 else 0)
     set_environment("default")
     sys.stdout.write(json.dumps(results))

@@ -18,6 +18,7 @@ import pytest
 
 import warpsim
 from tests.helpers import ptxas, sass
+from tests.helpers.families import sample
 from warpsim import Instruction
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.fragments import known_fields, write_fields
@@ -91,7 +92,7 @@ def executed(form: Instruction, selector: int, given: dict[str, np.ndarray]) -> 
     return warp.outputs[:, : form.registers["d"]]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("form", sample(FORMS, 2), ids=str)
 def test_every_form_and_selector(form: Instruction) -> None:
     for selector in form.selectors:
         given = operands(form, selector, 14)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.families import usual
 from tests.helpers.guarded_programs import refused_lanes
 from tests.helpers.opcode_values import arrays_of, lanes_of, operations
 from warpsim.machine.bind.pure_semantics import PureSemantics, Source
@@ -40,7 +41,7 @@ from warpsim.programs.launch.launching import load_text
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
 
 _TOGETHER = 24  # operations in one function
-_EACH = int(os.environ.get("WARPSIM_TEST_FORMS", "6"))  # forms of an opcode that are tried
+_EACH = usual(3, 6)  # forms of an opcode that are tried
 _WITHOUT = {"cos", "sin", "lg2", "ex2", "tanh", "rsqrt"}  # approximations, which NumPy computes
 _UNTRACED = {"rcp", "sqrt", "div", "vabsdiff4"}  # some of their forms
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
 
+from tests.helpers.families import usual
 from tests.helpers.guarded_programs import SHORT, Gate, traced_rows
 from warpsim.machine.native.objects import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
 
 _PARTS = 4  # of the rows, a test each
-_PROGRAMS = int(os.environ.get("WARPSIM_TEST_PROGRAMS", "504"))  # of a part
+_PROGRAMS = usual(126, 504)  # of a part
 _UNCOMPILED = {"rcp", "sqrt", "div"}  # some of their forms
 
 

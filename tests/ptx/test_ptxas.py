@@ -9,6 +9,7 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.agreement import Report, compare, forms_of, rejection, sample_mnemonics, sample_operands
 from tests.helpers.differences import LENIENCES, STRICTNESSES, Lenience, Strictness
+from tests.helpers.families import usual
 from tests.helpers.mutations import DECLARATIONS, legal_operands, spelled
 from warpsim import Instruction
 from warpsim.isa.architectures import ARCHITECTURES
@@ -70,12 +71,12 @@ def test_the_forms_of_volta_assemble_for_volta() -> None:
 
 @pytest.mark.parametrize("target", DISTINCT)
 def test_mutated_mnemonics(target: str) -> None:
-    check(compare(sample_mnemonics(target, 12, SEED), target, guessed=True))
+    check(compare(sample_mnemonics(target, usual(5, 12), SEED), target, guessed=True))
 
 
 @pytest.mark.parametrize("target", DISTINCT)
 def test_mutated_operands(target: str) -> None:
-    check(compare(sample_operands(target, 4, SEED), target))
+    check(compare(sample_operands(target, usual(2, 4), SEED), target))
 
 
 # --- selectors --------------------------------------------------------------------------------------

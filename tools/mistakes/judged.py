@@ -125,7 +125,9 @@ def of_causes(planted: Planted, verdict: Any) -> str:
 def certain(cause: Any, verdict: Any) -> bool:
     """Return whether a cause is stated as fact: a finding, a repair, or a proof."""
     located = verdict.located
-    return located is None or located.location != cause.location or located.certainty == "proven"
+    if located is None or located.certainty == "proven":
+        return True
+    return (located.loaded or located.location) != cause.location
 
 
 def lines_of(cause: Any) -> set[int]:

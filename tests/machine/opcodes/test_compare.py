@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers.c_programs import CASES as C_CASES
 from tests.helpers.c_programs import compiled
+from tests.helpers.families import usual
 from tests.helpers.opcode_values import Reference, check_operation, lanes_of, number, operations
 from warpsim.machine.bind.value_types import bits_of
 from warpsim.machine.opcodes.integer import compare
@@ -161,7 +162,7 @@ for form, (opcode, words, _) in FORMS.items():
 def test_as_python_computes(group: tuple[str, tuple[str, ...]]) -> None:
     for name in GROUPS[group]:
         opcode, words, operation = FORMS[name]
-        lanes = lanes_of(operation, name, 120 if opcode in ("setp", "set") else 600)
+        lanes = lanes_of(operation, name, usual(40, 120) if opcode in ("setp", "set") else usual(250, 600))
         check_operation(operation, _REFERENCES[opcode](words), lanes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers.families import each_of
+from tests.helpers.families import each_of, usual
 from tests.helpers.float_samples import sources
 from tests.helpers.slow_floats import KINDS, evaluate, extremum
 from warpsim.machine.bind.value_types import dtype_of
@@ -63,7 +63,7 @@ def differences(
 
 @pytest.mark.parametrize(("opcode", "choice", "operation"), forms(EXACT_ROWS))
 def test_arithmetic(opcode: str, choice: tuple[str, ...], operation: Operation) -> None:
-    rows, found = lanes(operation, 800 if "f64" in choice else 400)
+    rows, found = lanes(operation, usual(300, 800) if "f64" in choice else usual(150, 400))
     kinds = [name.removesuffix("x2") for name in operation.sources]
     result = operation.results[0].removesuffix("x2")
     mode = next((modifier for modifier in choice if modifier in ("rn", "rz", "rm", "rp")), "rn")

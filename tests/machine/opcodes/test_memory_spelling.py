@@ -6,6 +6,7 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, statements
+from tests.helpers.families import usual
 from tests.helpers.own_operands import of_memory as spell
 from tests.helpers.row_targets import first_chip, first_target
 from warpsim.machine.opcodes.asynchronous import cp_async as asynchronous
@@ -26,7 +27,7 @@ def test_every_form_assembles(target: str) -> None:
 
 @pytest.mark.parametrize("opcode", sorted({row.opcode for row in ROWS}))
 def test_no_mutant_assembles(opcode: str) -> None:
-    assert accepted(mutants(ROWS, opcode, spell, 12, 5), "sm_100a") == []
+    assert accepted(mutants(ROWS, opcode, spell, usual(5, 12), 5), "sm_100a") == []
 
 
 # The first target that a version of PTX has, and the last version before another.

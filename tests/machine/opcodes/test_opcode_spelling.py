@@ -11,6 +11,7 @@ import re
 import pytest
 
 from tests.helpers import ptxas
+from tests.helpers.families import usual
 from tests.helpers.opcode_statements import (
     FLOAT_TYPES,
     INTEGER_TYPES,
@@ -34,7 +35,7 @@ GROUPS: dict[str, tuple[tuple[Row, ...], tuple[str, ...]]] = {
     "compare": (compare.ROWS, (*INTEGER_TYPES, *FLOAT_TYPES)),
 }
 SEED = 13
-MUTATED = 16  # forms of each opcode
+MUTATED = usual(6, 16)  # forms of each opcode
 
 # What ptxas takes beside the forms of the tables: a pattern of names, an example, and why it is not a form.
 LENIENCES = (

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.helpers import kernel_cases
+from tests.helpers.families import sample
 from warpsim.base.errors import WarpsimError
 from warpsim.programs.launch.launching import load_text
 
@@ -56,7 +58,6 @@ def left_behind(kernel: str, **options: Any) -> Counter[str]:
     return Counter({name: count for name, count in found.items() if name.startswith("warpsim")})
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kernel", "mode"), sample(product(KERNELS, MODES), 3))
 def test_nothing_waits_for_the_garbage_collector(kernel: str, mode: str) -> None:
     assert not left_behind(kernel, **MODES[mode])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pty
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import warpsim
+from tests.helpers.families import sample
 from warpsim.base.files.archives import read_arrays, write_arrays
 from warpsim.isa.families import tcgen05
 from warpsim.show.cli import main
@@ -586,20 +588,22 @@ def test_a_full_disk_is_reported() -> None:
     )
 
 
-@pytest.mark.parametrize("stream", [">&-", "<&- >&-", ">/dev/full"])
+PRINTING = [
+    *(
+        "run pass.ptx",
+        "run pass.ptx --json",
+        "lint pass.ptx",
+        "verify pass.ptx",
+        "view pass.ptx -o page.html",
+    ),
+    *("--help", "--version", "run --help", "info", "layout FORM", "info FORM"),
+    *("vectors FORM --target sm_80 -n 2 -o v.npz", "vectors FORM --target sm_80 -n 2 --coverage"),
+]
+
+
 @pytest.mark.parametrize(
-    "words",
-    [
-        *(
-            "run pass.ptx",
-            "run pass.ptx --json",
-            "lint pass.ptx",
-            "verify pass.ptx",
-            "view pass.ptx -o page.html",
-        ),
-        *("--help", "--version", "run --help", "info", "layout FORM", "info FORM"),
-        *("vectors FORM --target sm_80 -n 2 -o v.npz", "vectors FORM --target sm_80 -n 2 --coverage"),
-    ],
+    ("words", "stream"),
+    sample(itertools.product(PRINTING, (">&-", "<&- >&-", ">/dev/full")), 2),
 )
 def test_a_stdout_that_takes_no_text_is_an_output_that_cannot_be_written(
     words: str, stream: str, folder: Path

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers.families import sample
 from tests.helpers.nasty import arithmetics
 from tests.helpers.nasty import name as form_name
 from tests.helpers.reports import PATHS, TRACES, Scripts, data, example, nasty_run, run_of
@@ -81,7 +82,7 @@ def read(report, reference) -> np.ndarray:
 # --- the data --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sample(PATHS, 3), ids=lambda path: path.stem)
 def test_words_and_places_are_those_of_the_run(scripts, path):
     run, report = example(path.stem), data(path.stem)
     scripts.load(report)
@@ -271,7 +272,7 @@ def elements(form, count, seed):
     return [tuple(int(random.integers(limit)) for limit in shape) for _ in range(count)]
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sample(PATHS, 3, 1), ids=lambda path: path.stem)
 def test_the_page_computes_every_element_of_d(scripts, path):
     """Bit for bit what execute gave; of some elements the whole explanation is that of warpsim explain."""
     run, report = example(path.stem), data(path.stem)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import nasty
+from tests.helpers.families import usual
 from warpsim.base.environment import default_environment, is_default
 from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.instruction import Instruction
@@ -74,7 +75,7 @@ def random_operands(form: Instruction, make: Any, rng: nasty.Rng) -> Operands:
 @pytest.mark.parametrize("make", [nasty.random_codes, near])
 def test_vectors_and_scalars_give_the_same_codes(form: Instruction, make: Any) -> None:
     rng = np.random.default_rng(64)
-    for _ in range(6):
+    for _ in range(usual(3, 6)):
         vectors, scalars = both(form, random_operands(form, make, rng))
         assert np.array_equal(vectors, scalars)
 

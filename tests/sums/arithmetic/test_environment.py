@@ -21,6 +21,7 @@ import pytest
 
 import warpsim
 from tests.helpers.environments import ENVIRONMENTS, control, set_environment, supported
+from tests.helpers.families import usual
 from tests.sums.products import test_gemm
 from tools.digests.digests_file import committed
 from warpsim import OperandError, WarpsimError
@@ -82,14 +83,16 @@ def few(environment: str, **variables: str) -> list[str]:
 @pytest.mark.parametrize("name", ["flush up", "down", "zero"])
 def test_results_do_not_depend_on_it(name: str) -> None:
     """Flushing and one rounding at once: a process takes ten seconds, and neither hides the other."""
-    assert len(clean()) > 400
+    assert len(clean()) > usual(300, 400)
     assert different(results(name), clean()) == []
 
 
 def test_they_are_those_of_every_platform() -> None:
     """After a change that is meant to be one: python -m tools.digests, and the reason in the commit."""
     expected, found = committed(), clean()
-    assert different({name: found[name] for name in expected if name in found}, expected) == []
+    both = [name for name in expected if name in found]
+    assert len(both) > usual(250, len(expected) - 1)
+    assert [name for name in both if found[name] != expected[name]] == []
 
 
 def test_nor_without_a_compiler() -> None:

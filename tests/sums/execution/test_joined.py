@@ -10,6 +10,7 @@ import pytest
 import warpsim
 from tests.helpers import nasty
 from tests.helpers.environments import ENVIRONMENTS, set_environment, supported
+from tests.helpers.families import sample
 from warpsim.base.errors import present
 from warpsim.isa.operand_places.placements import Inputs
 from warpsim.sums.arithmetic.kernels import sharing
@@ -75,7 +76,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("mnemonic", "target"), FORMS)
+@pytest.mark.parametrize(("mnemonic", "target"), sample(FORMS, 2))
 def test_bits_are_those_of_each_by_itself(
     mnemonic: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers import nasty
 from tests.helpers.dot_codes import ARITHMETICS, codes_of
-from tests.helpers.families import each_of
+from tests.helpers.families import each_of, usual
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
 from warpsim.sums.arithmetic import reference
@@ -18,7 +18,7 @@ from warpsim.sums.execution.pipeline import rule_for
 from warpsim.sums.rule_programs.rule_interpreter import code_of, number_of, run
 from warpsim.sums.rule_programs.rule_templates import program_of
 
-DOTS = 12  # of each kind
+DOTS = usual(4, 12)  # of each kind
 NARROW = [row for row in FORMATS.values() if row.bits <= 16]
 
 

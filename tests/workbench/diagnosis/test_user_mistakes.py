@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.families import sample
 from tools.judging import Case, answered
 from tools.user_mistakes import instruction, known, loops, printouts, scaled, warpgroups
 from warpsim.workbench.diagnosis.search.remarks import ResultComparison, remarks
@@ -38,7 +39,7 @@ ALL = [*instruction.LIST, *known.LIST, *loops.LIST, *warpgroups.LIST, *scaled.LI
 
 
 @pytest.mark.parametrize(
-    "mistake", [*SAMPLE, *(one for one in ALL if one.name in AMBIGUOUS)], ids=lambda one: one.name
+    "mistake", [*sample(SAMPLE, 2), *(one for one in ALL if one.name in AMBIGUOUS)], ids=lambda one: one.name
 )
 def test_a_sample_is_named(mistake: Case) -> None:
     found, _, text = answered(mistake)

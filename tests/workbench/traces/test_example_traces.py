@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import warpsim
 from tests.helpers import ptxas
+from tests.helpers.families import sample
 from warpsim.base.files.archives import read_arrays, write_arrays
 from warpsim.workbench.traces.reading import Trace, read_trace
 from warpsim.workbench.traces.running import run_trace
@@ -35,8 +37,7 @@ def test_there_are_traces_of_every_family_and_pattern() -> None:
     assert {form.scale_vector for form in forms} == {"", "1X", "2X", "4X"}
 
 
-@pytest.mark.parametrize("engine", ["kernel", "reference"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "engine"), sample(product(NAMES, ("kernel", "reference")), 3))
 def test_every_trace_passes_with_both_engines(name: str, engine: Any) -> None:
     run = run_trace(trace(name), engine=engine)
     assert run.passed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import warpsim
@@ -14,6 +15,7 @@ from tools.mistakes.judged import asked, edited, guilty_lines
 from tools.mistakes.unseen_kernels import LIST
 from warpsim.observe.algebra.locating.located_record import Located
 from warpsim.programs.launch.located_launches import answer_of
+from warpsim.workbench.diagnosis.origins.element_origins import find_origins
 from warpsim.workbench.diagnosis.verdicts.repeated_launch import RepeatedLaunch
 
 
@@ -76,3 +78,45 @@ def test_a_result_of_another_row_is_not_proven_beside_other_mistakes(tmp_path: P
     located = located_in("moe", turned, tmp_path)
     assert located is not None
     assert located.certainty == "located"
+
+
+def test_a_part_of_a_sum_stands_in_place_of_the_sum(tmp_path: Path) -> None:
+    """Each lane divides by its own sum, though it has the sum of its four lanes, too: no terms are lost."""
+    text = (FOLDER / "ptx" / "flash.ptx").read_text()
+    even = r"(div\.rn\.f32 \t%f(?:259|261|263|265|272|274|276|278), %f\d+, )(%f61|%f62);"
+    mine = {"%f61": "%f316", "%f62": "%f315"}
+    own, count = re.subn(even, lambda found: f"{found[1]}{mine[found[2]]};", text)
+    assert count == 8
+    located = located_in("flash", own, tmp_path)
+    assert located is not None
+    assert (located.kind, located.certainty) == ("operand", "proven")
+    assert located.wanted.startswith("sums[")
+    assert located.location is not None
+    assert "div.rn.f32" in located.location.text
+
+
+def test_a_row_of_another_thread_is_not_proven(tmp_path: Path) -> None:
+    """Rows are stored as if lanes had neighbours: no thread can take the result that its index stands for."""
+    text = (FOLDER / "ptx" / "moe.ptx").read_text()
+    lane, second = "add.s32 \t%r103, %r6, %r102;", "ld.global.u32 \t%r15, [%rd16+32];"
+    assert text.count(lane) == text.count(second) == 1
+    text = text.replace(lane, "mad.lo.s32 \t%r103, %r102, 2, %r6;").replace(
+        second, second.replace("+32", "+4")
+    )
+    located = located_in("moe", text, tmp_path)
+    assert located is not None
+    assert (located.kind, located.certainty, located.elsewhere) == ("operand", "located", True)
+    assert located.loaded is None
+    assert any("weight[to]" in str(each.excerpt()) for each in located.copies)
+    assert located.message.endswith(": another thread computes that")
+
+
+@pytest.mark.parametrize("kernel", ["conv", "moe", "mxfp8", "rope"])
+def test_operands_of_an_intact_kernel_fit(kernel: str) -> None:
+    """Tiles over the edge of an array begin before it, as those of a convolution: they are in order."""
+    launch, entry = LAUNCHES[kernel], warpsim.load(FOLDER / "ptx" / f"{kernel}.ptx")[kernel]
+    args = launch.arguments(Drawn(1))
+    arrays = [index for index, each in enumerate(args) if np.ndim(each)]
+    origins = find_origins(entry, launch.grid, launch.block, args, arrays)
+    assert origins.operands
+    assert not origins.findings

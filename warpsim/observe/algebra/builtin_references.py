@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+_ROOT = float(np.sqrt(2 / np.pi))
+
 
 def _numbers(more: tuple[Any, ...]) -> list[Any]:
     """Return the arguments behind the output that are floats: alpha, beta, scales."""
@@ -40,41 +42,48 @@ def _activated(activation: Callable[[Any], Any]) -> Callable[..., Any]:
     return reference
 
 
-def _relu(x: Any) -> Any:
-    return np.maximum(x, 0)
+def _attention(q: Any, k: Any, v: Any, more: tuple[Any, ...], masked: Callable[[Any], Any]) -> Any:
+    scale = _numbers(more)[0] if _numbers(more) else 1 / np.sqrt(q.shape[-1])
+    return softmax(masked(q @ np.swapaxes(k, -1, -2) * scale)) @ v
 
 
-def _gelu(x: Any) -> Any:
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-
-
-def _silu(x: Any) -> Any:
-    return x / (1 + np.exp(-x))
-
-
-def softmax(x: Any, y: Any, *more: Any) -> Any:
+def softmax(x: Any, y: Any = None, *more: Any) -> Any:
     """Return the softmax of rows."""
     powers = np.exp(x - np.max(x, axis=-1, keepdims=True))
     return powers / np.sum(powers, axis=-1, keepdims=True)
 
 
-def _attention(q: Any, k: Any, v: Any, more: tuple[Any, ...], *, causal: bool) -> Any:
-    scale = _numbers(more)[0] if _numbers(more) else 1 / np.sqrt(q.shape[-1])
-    scores = q @ np.swapaxes(k, -1, -2) * scale
-    if causal:
-        allowed = np.tril(np.ones(scores.shape[-2:], bool), scores.shape[-1] - scores.shape[-2])
-        scores = np.where(allowed, scores, -np.inf)
-    return softmax(scores, None) @ v
+def causal(x: Any) -> Any:
+    """Return scores of which row i has the columns up to i, counted from the last, and else -inf."""
+    rows, columns = x.shape[-2:]
+    allowed = np.tril(np.ones((rows, columns), bool), columns - rows)
+    return np.where(allowed, x, -np.inf)
+
+
+def relu(x: Any) -> Any:
+    """Return x, and 0 where it is negative."""
+    return np.maximum(x, 0)
+
+
+def gelu(x: Any) -> Any:
+    """Return GELU by tanh."""
+    bent = np.tanh(_ROOT * (x + 0.044715 * x**3))
+    return 0.5 * x * (1 + bent)
+
+
+def silu(x: Any) -> Any:
+    """Return x times its sigmoid."""
+    return x / (1 + np.exp(-x))
 
 
 def attention(q: Any, k: Any, v: Any, out: Any, *more: Any) -> Any:
     """Return softmax(Q K^T scale) V of (..., rows, d); the scale is the first float, or 1 / sqrt(d)."""
-    return _attention(q, k, v, more, causal=False)
+    return _attention(q, k, v, more, lambda scores: scores)
 
 
 def causal_attention(q: Any, k: Any, v: Any, out: Any, *more: Any) -> Any:
     """Return the same, where row i of Q sees the rows of K up to i."""
-    return _attention(q, k, v, more, causal=True)
+    return _attention(q, k, v, more, causal)
 
 
 def sparse_gemm(a: Any, e: Any, b: Any, d: Any, *more: Any) -> Any:
@@ -106,9 +115,9 @@ BUILT_IN: dict[str, Callable[..., Any]] = {
     "gemm_nt": gemm_nt,
     "gemm_add": gemm_add,
     "gemm_bias": _activated(lambda x: x),
-    "gemm_bias_relu": _activated(_relu),
-    "gemm_bias_gelu": _activated(_gelu),
-    "gemm_bias_silu": _activated(_silu),
+    "gemm_bias_relu": _activated(relu),
+    "gemm_bias_gelu": _activated(gelu),
+    "gemm_bias_silu": _activated(silu),
     "sparse_gemm": sparse_gemm,
     "scaled_gemm": scaled_gemm,
     "softmax": softmax,

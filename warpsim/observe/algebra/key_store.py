@@ -52,9 +52,7 @@ class KeyStore(Observer):
 
     ``provenance`` is kept where it is given. ``uninterpreted`` counts executions by opcode that had no law,
     ``overflows`` names statements whose signed integers wrapped. ``accesses`` are those of the current
-    statement,
-    ``together`` the lanes that executed it as a whole. ``loaded_from`` counts, by load, the statements that
-    wrote what it has read.
+    statement, ``together`` the lanes that executed it as a whole.
     """
 
     target = ""  # of the module, which fragments of wmma depend on
@@ -66,7 +64,6 @@ class KeyStore(Observer):
         self.overflows = set[int]()
         self.memories = dict[int, MemoryCells]()
         self.accesses = list[MemoryAccess]()
-        self.loaded_from = dict[int, Counter[int]]()
         self.code: Sequence[Record] = ()
         self.together: Lanes | None = None
         self._frames: WeakKeyDictionary[Frame, Registers] = WeakKeyDictionary()
@@ -180,20 +177,12 @@ class KeyStore(Observer):
 
     @helper
     def read(self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], size: int) -> Cells | None:
-        """Return the cells of words that a statement reads, and note which statements wrote them."""
-        memory = self.memory(data, wave)
-        cells = memory.load(offsets, size, pc)
-        if cells is not None:
-            self.note_writers(pc, memory.writers[offsets])
-            if self.provenance is not None:
-                kind = "device" if data is wave.memories.device.data else "read"
-                self.provenance.copies.append(Copy(pc, kind, np.unique(cells.known())))
+        """Return the cells of words that a statement reads."""
+        cells = self.memory(data, wave).load(offsets, size, pc)
+        if cells is not None and self.provenance is not None:
+            kind = "device" if data is wave.memories.device.data else "read"
+            self.provenance.copies.append(Copy(pc, kind, np.unique(cells.known())))
         return cells
-
-    def note_writers(self, pc: int, writers: npt.NDArray[np.int32]) -> None:
-        """Note which statements wrote what a statement reads."""
-        known, first = self.loaded_from.setdefault(pc, Counter()), int(writers[0])
-        known.update([first] if (writers == first).all() else np.unique(writers).tolist())
 
 
 def spread(cells: Cells | None, lanes: Lanes, count: int = 0) -> Cells | None:

@@ -84,7 +84,6 @@ class Leaves:
     def __init__(self, reader: KeyReader, arguments: Sequence[Argument]) -> None:
         self.reader, self.arguments = reader, arguments
         self.memory: MemoryCells | None = None  # of the device, once a wave has run
-        self.rebound = False  # whether arguments have got the keys of others, whose memory they share
         for argument in arguments:
             argument.kind = _kind_of(argument)
             argument.keys = self._keys(argument) if argument.kind else None
@@ -142,7 +141,6 @@ class Leaves:
         places = argument.places.reshape(-1)
         if memory.load(places, size) is not None:  # another argument's memory: its keys
             argument.keys = memory.keys[places].reshape(argument.places.shape)
-            self.rebound = True
             return
         memory.store(places, size, Cells.of(argument.keys.reshape(-1), argument.kind, size), -1)
 

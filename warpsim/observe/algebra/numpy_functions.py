@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -220,54 +219,31 @@ def _rows(t: Trace, a: Shadow) -> tuple[Keys, Mask]:
     return np.where(constant[:, None], own, rows), known | constant
 
 
-_LOGIC = {
-    "bitwise_and": ("and", key_bits.conjunction, np.bitwise_and),
-    "bitwise_or": ("or", key_bits.disjunction, np.bitwise_or),
-    "bitwise_xor": ("xor", key_bits.parity, np.bitwise_xor),
-}
+_LOGIC = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 
 
 def _bits(t: Trace, name: str, a: list[Shadow]) -> Shadow:
     shape = np.broadcast_shapes(*(each.shape for each in a))
     a = [each.moved(np.broadcast_to, shape) for each in a]
-    if name in _LOGIC:
-        own, operation, function = _LOGIC[name]
-        found = [_rows(t, each) for each in a]
-        keys = t.reader.bits.number(operation(found[0][0], found[1][0]), signed=True)
-        unknown = ~(found[0][1] & found[1][1])
-        values = function(a[0].values, a[1].values)
-        keys = np.where(unknown, hashed(own, a[0].keys.reshape(-1), a[1].keys.reshape(-1)), keys)
-        return _elementwise(t, own, keys.reshape(shape), values, *a)
+    values = getattr(np, name)(*(each.values for each in a))
     if name == "invert":
-        return _elementwise(t, "not", sub(neg(a[0].keys), _U(ONE)), ~a[0].values, a[0])
-    return _shifted(t, a[0], a[1], left=name == "left_shift")
-
-
-def _shifted(t: Trace, a: Shadow, n: Shadow, *, left: bool) -> Shadow:
-    two = integer_keys(np.int64(1) << n.values)
+        return _elementwise(t, "not", sub(neg(a[0].keys), _U(ONE)), values, a[0])
+    (rows, known), *others = [_rows(t, each) for each in a[: 1 + (name in _LOGIC)]]
+    if others:
+        own = _LOGIC[name]
+        keys = t.reader.bits.number(
+            key_bits.chosen_by_table(key_bits.TABLES[own], [rows, others[0][0]]), signed=True
+        )
+        known, other = known & others[0][1], hashed(own, *(each.keys.reshape(-1) for each in a))
+        return _elementwise(t, own, np.where(known, keys, other).reshape(shape), values, *a)
+    left, two = name == "left_shift", integer_keys(np.int64(1) << a[1].values)
+    moved = key_bits.shifted(rows, a[1].values.reshape(-1), left=left, signed=True)
     if left:
-        keys = mul(a.keys, two)
-        _keep_bits(t, keys.reshape(-1), _rows(t, a), n.values.reshape(-1))
-        return _elementwise(t, "shl", keys, a.values << n.values, a, n)
-    rows, known = _rows(t, a)
-    amounts, width = n.values.reshape(-1), key_bits.WIDTH
-    found = np.zeros_like(rows)
-    for amount in np.unique(amounts).tolist():
-        some = amounts == amount
-        found[some, : width - amount] = rows[some, amount:]
-        found[some, width - amount :] = rows[some, -1:]
-    keys = np.where(known, t.reader.bits.number(found, signed=True), hashed("//", a.keys, two).reshape(-1))
-    return _elementwise(t, "shr", keys.reshape(a.shape), a.values >> n.values, a, n)
-
-
-def _keep_bits(t: Trace, keys: Keys, rows: tuple[Keys, Mask], amounts: Array) -> None:
-    """Know the bits of values that are shifted to the left."""
-    for amount in np.unique(amounts).tolist():
-        some = (amounts == amount) & rows[1]
-        if some.any() and 0 < amount < key_bits.WIDTH:
-            zeros = np.zeros((int(some.sum()), amount), _U)
-            more = np.concatenate([zeros, rows[0][some, : key_bits.WIDTH - amount]], axis=1)
-            t.reader.bits.keep(keys[some], more, signed=True)
+        keys = mul(a[0].keys, two)
+        t.reader.bits.keep(keys.reshape(-1)[known], moved[known], signed=True)
+        return _elementwise(t, "shl", keys, values, *a)
+    keys = np.where(known, t.reader.bits.number(moved, signed=True), hashed("//", a[0].keys, two).reshape(-1))
+    return _elementwise(t, "shr", keys.reshape(shape), values, *a)
 
 
 # --- sums and choices along axes -----------------------------------------------------------------------
@@ -597,75 +573,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "max": _max,
     "min": _min,
 }
-
-
-class _Scout(np.ndarray):
-    """An array that notes in a trace which functions and numbers a reference applies, and computes values."""
-
-    notes: Trace
-
-    def __array_finalize__(self, source: Any) -> None:
-        self.notes = getattr(source, "notes", None)  # type: ignore[assignment]
-
-    def _scouting(self, result: Any) -> Any:
-        if isinstance(result, tuple | list):
-            return type(result)(map(self._scouting, result))
-        if not isinstance(result, np.ndarray | np.generic):
-            return result
-        found = np.asarray(result).view(_Scout)
-        found.notes = self.notes
-        return found
-
-    def _noted(self, args: Sequence[Any]) -> list[Any]:
-        """Note numbers among arguments; return plain arrays."""
-        plain = list[Any]()
-        for each in args:
-            if isinstance(each, tuple | list):
-                plain.append(type(each)(self._noted(each)))
-                continue
-            if isinstance(each, int | float | np.generic | np.ndarray) and not isinstance(each, _Scout):
-                self.notes.lift(each)
-            plain.append(np.asarray(each) if isinstance(each, _Scout) else each)
-        return plain
-
-    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, **kwargs: Any) -> Any:
-        plain = self._noted(inputs)
-        if ufunc.__name__ in _UNARY:
-            self.notes.functions.add(_UNARY[ufunc.__name__])
-        if ufunc.__name__ in ("power", "float_power") and np.any(np.asarray(plain[1]) % 1):
-            self.notes.functions.add("sqrt")
-        named = dict(zip(kwargs, self._noted(list(kwargs.values())), strict=True))
-        return self._scouting(getattr(ufunc, method)(*plain, **named))
-
-    def __array_function__(self, function: Any, types: Any, args: Any, more: Any) -> Any:
-        named = dict(zip(more, self._noted(list(more.values())), strict=True))
-        return self._scouting(function(*self._noted(args), **named))
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._scouting(np.asarray(self)[index])
-
-    def __iter__(self) -> Any:
-        return (self[place] for place in range(len(self)))
-
-
-def scout(trace: Trace, reference: Callable[..., Any], given: Sequence[Any]) -> Any:
-    """Call a reference on values alone, and return what it returns: the trace gets the functions, and the
-    numbers, that it applies.
-
-    Raises what the reference raises. What it hides, the trace of its call on keys has.
-    """
-    with np.errstate(all="ignore"):
-        return reference(*(_scouted(trace, each) for each in given))
-
-
-def _scouted(trace: Trace, given: Any) -> Any:
-    if isinstance(given, SimpleNamespace):
-        return SimpleNamespace(**{name: _scouted(trace, each) for name, each in vars(given).items()})
-    if not isinstance(given, Shadow):
-        return given
-    found = np.array(given.values).view(_Scout)
-    found.notes = trace
-    return found
 
 
 def listed() -> str:

@@ -28,6 +28,7 @@ from .keys.key_reading import KeyReader
 
 Array = npt.NDArray[Any]
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_REFERENCES = os.path.join("algebra", "builtin_references.py")
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__))
 
 
@@ -256,9 +257,12 @@ def doubt_of_index(index: tuple[Any, ...], shape: tuple[int, ...]) -> Mask | Non
 
 
 def user_frame() -> FrameType | None:
-    """Return the innermost frame that is neither of this package nor of NumPy."""
+    """Return the innermost frame of a reference: not of NumPy or of what answers for it here."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((_HERE, _NUMPY, "<__array_function__")):
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.endswith(_REFERENCES) or not file.startswith((_HERE, _NUMPY, "<__array_function__")):
+            break
         frame = frame.f_back
     return frame
 

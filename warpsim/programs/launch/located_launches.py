@@ -59,10 +59,7 @@ def _has_maximum(run: Run) -> bool:
 
 def _sides(run: Run, names: list[str]) -> Sides:
     provenance = run.algebra.provenance or Provenance()  # none of a second seed
-    code = run.algebra.code
-    return Sides(
-        run.equivalence.outputs, provenance, run.leaves, run.trace, names, lambda pc: code[pc].statement
-    )
+    return Sides(run.equivalence.outputs, provenance, run.leaves, run.trace, names, run.algebra.code)
 
 
 def _rescaling(run: Run, gauge: Run, names: list[str]) -> Located | None:

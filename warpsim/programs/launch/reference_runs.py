@@ -31,7 +31,7 @@ from ...observe.algebra.formula_values import FormulaValues
 from ...observe.algebra.keys.key_reading import KeyReader, numbers
 from ...observe.algebra.leaves import Argument, Leaves, StoredArray
 from ...observe.algebra.locating.located_record import user_location
-from ...observe.algebra.numpy_functions import scout, trace_of
+from ...observe.algebra.numpy_functions import trace_of
 from ...observe.algebra.observer import Algebra
 from ...observe.algebra.provenance import Provenance
 from ...observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
@@ -197,7 +197,6 @@ class _Sides:
         self.trace = trace_of(self.reader)
         self.algebra: Algebra | None = None
         self.attempt: Any = None
-        self._plain: Any = None  # what the reference returns for the arrays as they are
 
     def argument(self, key: int | str) -> Argument:
         """Return an argument that is an array, by number or name; raises ReferenceError."""
@@ -225,18 +224,15 @@ class _Sides:
         return stored[0]
 
     def _scouted(self) -> frozenset[str]:
-        """Return the functions that the reference applies, on what arrays have, and know its constants.
+        """Return the functions that the reference applies to what arrays have, and know its constants.
 
-        Those of a list where it fails, as it may on plain arrays and other types.
+        Those of a list where it fails, as it may before the kernel shows which numbers its integers are.
         """
         trace, state = trace_of(self.reader), np.random.get_state()
         try:
-            self._plain = scout(trace, self.reference, self.leaves.given(trace))
-        except Exception:
-            try:
-                _called(self.name, self.reference, self.leaves.given(trace), trace)
-            except ReferenceError:
-                return frozenset({"tanh", "exp", "erf", "sqrt", "log"})
+            _called(self.name, self.reference, self.leaves.given(trace), trace)
+        except ReferenceError:
+            return frozenset({"tanh", "exp", "erf", "sqrt", "log"})
         finally:
             np.random.set_state(state)
         return frozenset(trace.functions)
@@ -254,14 +250,12 @@ class _Sides:
 
     def _check_same(self, outputs: Mapping[int, Shadow]) -> None:
         """Raise ReferenceError where the function returns other values when it is called on plain arrays."""
-        found = self._plain
-        if found is None or self.reader.casts or self.leaves.rebound:
-            plain = [_plain(each) for each in self.leaves.given(self.trace)]
-            try:
-                with np.errstate(all="ignore"):
-                    found = self.reference(*plain)
-            except Exception:
-                return  # it asks for what shadows have
+        plain = [_plain(each) for each in self.leaves.given(self.trace)]
+        try:
+            with np.errstate(all="ignore"):
+                found = self.reference(*plain)
+        except Exception:
+            return  # it asks for what shadows have
         found = found if isinstance(found, Mapping) else {next(iter(outputs)): found}
         for key, value in found.items():
             argument, given = self.argument(key), np.asarray(value)

@@ -21,7 +21,7 @@ from ...isa.formats import FORMATS, Format
 from ...isa.instruction import Instruction
 from ...sums.rule_programs.program_rewrites import rewrites, rewritten
 from ..generation.sums.limits import Limits
-from ..generation.sums.rewrite_words import words
+from ..generation.sums.rewrite_words import rewrite_words
 from . import c_bins
 from .c_dot import Field
 from .c_looks import SeenDot, WrongDot, seen_ieee
@@ -59,7 +59,7 @@ class CBench:
             except OverflowError:
                 continue  # more bits than an integer of C
             kinds[each.kind] += 1
-            yield words(self.limits, each), dot
+            yield rewrite_words(self.limits, each), dot
 
     @cached_property
     def arguments(self) -> str:

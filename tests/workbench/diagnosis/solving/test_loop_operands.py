@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers.families import sample
 from tools.fit_mistakes.judged import diagnosed, loop_outcome
 from tools.fit_mistakes.loops import LOOPS, Product
 from warpsim.isa.codes import codes_of
@@ -14,8 +15,10 @@ from warpsim.workbench.diagnosis.solving.product_loops import Given, Loop
 
 EQUAL = {"k 5 of A zero": "as k"}  # D does not tell which operand is zero at that k
 LOCATED = {"A times a scale of each row"}
-TAKEN = [row for row in LOOPS if row.kind != "operand"] + [row for row in LOOPS if row.kind == "operand"][
-    :9:2
+TAKEN = [  # of every kind
+    row
+    for kind in dict.fromkeys(row.kind for row in LOOPS)
+    for row in sample([each for each in LOOPS if each.kind == kind][: 9 if kind == "operand" else None], 2)
 ]
 F16 = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
 

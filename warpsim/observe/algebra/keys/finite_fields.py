@@ -127,7 +127,6 @@ def total(keys: Any, axis: int) -> Keys:
 _LIMB, _LIMB_MASK = _U(15), _U((1 << 15) - 1)
 _LARGE = 1 << 25  # products from which on floating-point matrices are faster than sums of integers
 _MOST = 256  # products of 30 and 15 bits that float64 sums exactly
-_EXACT = 16  # products below 2^60 whose sum has 64 bits
 _BUDGET = CompilationBudget(many=limit_here())
 
 
@@ -144,13 +143,9 @@ def matmul(a: Any, b: Any) -> Keys:
         modular_product(Q, P, 30)(left, right, three)
         found = three.reshape(*lead, *three.shape[1:])
     else:
-        most, product = (_EXACT, _summed) if count < _LARGE else (_MOST, _product)
-        parts = [
-            joined(
-                *(product(x[..., i : i + most], y[..., i : i + most, :], m) for x, y, m in _by_field(a, b))
-            )
-            for i in range(0, max(k, 1), most)
-        ]
+        fields = _by_field(a, b)
+        slices = [slice(i, i + _MOST) for i in range(0, max(k, 1), _MOST)]
+        parts = [joined(*(_product(x[..., i], y[..., i, :], m) for x, y, m in fields)) for i in slices]
         found = total(np.stack(parts), 0) if len(parts) != 1 else parts[0]
     if not (_has_none(a) or _has_none(b)):
         return found
@@ -164,11 +159,6 @@ def _by_field(a: Keys, b: Keys) -> tuple[tuple[Keys, Keys, np.uint64], ...]:
     """Return the matrices in each field, and its modulus; what is NONE is 0."""
     used = _U(NONE - 1)
     return (a >> _BITS & used, b >> _BITS & used, _Q), (a & _LOW, b & _LOW, _P)
-
-
-def _summed(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
-    """Return the product of matrices modulo a number below 2^30, of at most 16 terms, summed as integers."""
-    return _modulo(np.einsum("...mk,...kn->...mn", a, b), modulus)
 
 
 def _product(a: Keys, b: Keys, modulus: np.uint64) -> Keys:

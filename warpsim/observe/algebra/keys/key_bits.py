@@ -180,22 +180,28 @@ def complement(a: Keys) -> Keys:
     return sub(_ONE, a)
 
 
-def disjunction(a: Keys, b: Keys) -> Keys:
-    """Return a or b: a + b - a b."""
-    return sub(add(a, b), conjunction(a, b))
+TABLES = {"and": 0xC0, "or": 0xFC, "xor": 0x3C, "not": 0x0F}  # as lop3 counts, of the first operands
 
 
-def parity(a: Keys, b: Keys) -> Keys:
-    """Return a xor b: a + b - 2 a b."""
-    both = conjunction(a, b)
-    return sub(add(a, b), add(both, both))
+def shifted(rows: Keys, amounts: npt.NDArray[Any], *, left: bool, signed: bool) -> Keys:
+    """Return bits ``(n, width)`` moved by an amount each: to the right, those above are the sign or zeros."""
+    found, width = np.zeros_like(rows), rows.shape[1]
+    for amount in np.unique(amounts).tolist():
+        some, kept = amounts == amount, max(width - amount, 0)
+        if left:
+            found[some, width - kept :] = rows[some, :kept]
+        else:
+            found[some, :kept] = rows[some, width - kept :]
+            found[some, kept:] = rows[some, -1:] if signed else _U(ZERO)
+    return found
 
 
 def chosen_by_table(table: int, operands: Sequence[Keys]) -> Keys:
-    """Return the bits ``(n, 32)`` that a table of eight bits gives for those of three values, as lop3 has
-    it.
+    """Return the bits ``(n, width)`` that a table of eight bits gives for those of up to three values, as
+    lop3 has it.
     """
     found: Keys = np.zeros(operands[0].shape, _U)
+    operands = [*operands, *[np.zeros_like(found[:1])] * (3 - len(operands))]
     fixed = [(rows == rows[:1]).all(0) & ((rows[0] == ZERO) | (rows[0] == _ONE)) for rows in operands]
     for column in range(len(fixed[0])):
         free = [place for place in range(3) if not fixed[place][column]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..keys.constant_keys import LOG2E
 from ..keys.finite_fields import NONE, Keys, P, Q, exp2, hashed, inv, mul, total
-from ..provenance import Provenance, Step
+from ..provenance import Product, Provenance, Step, Stores
 from ..rules.rule_calls import function_keys
 from ..shadow_arrays import Operation, Shadow, Trace
 
@@ -89,18 +90,22 @@ def inverse(a: int) -> int:
     return _partial(p) if a & _HIGH_NONE else (pow(q, -1, Q) if q % Q else 0) << 32 | p
 
 
+_MODULUS = P * Q
+_OF_Q, _OF_P = P * pow(P, -1, Q), Q * pow(Q, -1, P)  # of the integer with both remainders
+
+
+@lru_cache(1 << 16)  # an element asks for numbers that those before it have asked for
 def rational(key: int) -> float | None:
     """Return the number of a key that is a float of few bits; None for others."""
     q, p = key >> 32, key & 0xFFFFFFFF
     if q >= NONE:
         return None
-    modulus = P * Q
-    value = (q * P * pow(P, -1, Q) + p * Q * pow(Q, -1, P)) % modulus
+    value = (q * _OF_Q + p * _OF_P) % _MODULUS
     for shift in range(48):
-        whole = (value + modulus // 2) % modulus - modulus // 2
-        if abs(whole) < 1 << 26:
+        whole = value - _MODULUS if value > _MODULUS // 2 else value
+        if -(1 << 26) < whole < 1 << 26:
             return whole / (1 << shift)
-        value = value * 2 % modulus
+        value = value * 2 % _MODULUS
     return None
 
 
@@ -443,6 +448,29 @@ class KernelGraph:
             if isinstance(each, Step) and (_any(each, key) & (each.made != key)).any():
                 return each.pc
         return -1
+
+    def in_thread(self, value: int, other: int) -> bool:
+        """Return whether the thread that computes a value computes another, too."""
+        user = self.provenance.origin(value)
+        if user is None or not isinstance(user.step, Step) or self.provenance.origin(other) is None:
+            return False
+        lane, place = user.step.lanes[user.at[0]], user.step.place
+        mine = (each for each in self.provenance.steps if each.place is place)
+        return any(((each.made == _U(other)) & (each.lanes == lane)).any() for each in mine)
+
+    def in_other_thread(self, value: int, found: int, wanted: int) -> bool:
+        """Return whether a thread computes a value of ``found``, its own element of a product, and uses
+        or stores ``wanted``, another element, nowhere: the layout of D gives that to another thread.
+        """
+        user, *made = (self.provenance.origin(key) for key in (value, found, wanted))
+        if user is None or not isinstance(user.step, Step):
+            return False
+        if not all(each is not None and isinstance(each.step, Product) for each in made):
+            return False
+        lane, place = user.step.lanes[user.at[0]], user.step.place
+        uses: list[tuple[Any, Step | Stores]] = [(_any(each, wanted), each) for each in self.provenance.steps]
+        uses += [((each.keys == _U(wanted)).any(1), each) for each in self.provenance.stores]
+        return not any(each.place is place and (mask & (each.lanes == lane)).any() for mask, each in uses)
 
     def choices(self, chosen: int, other: int) -> Iterator[tuple[int, str]]:
         """Yield statements that have chosen one of two keys, and their names: max or min."""

@@ -7,13 +7,14 @@ Knows a comparison with provenance; does not execute.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....base.errors import Location
+from ....machine.run.wave import Record
 from ....ptx.statements import InstructionStatement, operand_names
 from ..equivalence import Output
 from ..keys.constant_keys import LOG2E
@@ -24,7 +25,7 @@ from .expansions import SUMS
 from .formula_alignment import Aligner
 from .formula_graphs import KernelGraph, Name, ReferenceGraph, rational
 from .located_record import CHOICES, Certainty, Located, user_location
-from .operand_copies import copies_of
+from .operand_copies import copies_of, loads_of
 from .output_maps import index_map, whole_output
 from .value_edits import Edit, cost, is_restated
 
@@ -44,7 +45,7 @@ class Sides(NamedTuple):
     leaves: Leaves
     trace: Trace
     names: Sequence[str]
-    statement: Callable[[int], InstructionStatement]
+    code: Sequence[Record]
 
 
 class Element(NamedTuple):
@@ -106,11 +107,11 @@ class _Search:
         )  # fmt: skip
 
     def _location(self, pc: int) -> Location | None:
-        return user_location(self.sides.statement(pc).location()) if pc >= 0 else None
+        return user_location(self._statement(pc).location()) if pc >= 0 else None
 
     def _words(self, pc: int) -> list[str]:
         """Return the opcode and the modifiers of a statement, up to their qualifiers."""
-        statement = self.sides.statement(pc)
+        statement = self._statement(pc)
         return [word.partition("::")[0] for word in (statement.opcode, *statement.modifiers)]
 
     def _chosen(self) -> list[tuple[int, ...]]:
@@ -200,7 +201,7 @@ class _Search:
             )
         elif proven:
             every = all(element.proven for element in elements)
-            rivals = len(mine) < len(elements) and self._is_result(edits[0])
+            rivals = self._is_result(edits[0]) and (len(mine) < len(elements) or self._is_elsewhere(edits[0]))
             certainty = "proven" if every and kinds <= _FEW and not rivals else "located"
         tried = len(mine) if certainty == "proven" else len(elements)
         return self._record(edits, best.place, (tried, proven), certainty, kinds - 1)
@@ -213,6 +214,13 @@ class _Search:
         found, wanted = self._name(edit.found), self._name(edit.wanted)
         of_same = found is not None and wanted is not None and found.array == wanted.array
         return edit.kind == "operand" and of_same and wanted is not None and wanted.number >= 0
+
+    def _is_elsewhere(self, edit: Edit) -> bool:
+        """Return whether another thread has what belongs in place of a thread's own result: the rows of an
+        operand are wrong, or the thread's own, with everything that it takes by these.
+        """
+        in_other = self.kernel.in_other_thread
+        return edit.kind == "operand" and in_other(edit.value, edit.found, edit.wanted)
 
     def _record(
         self,
@@ -227,8 +235,10 @@ class _Search:
         pc = pc if pc >= 0 else int(self.output.writers[index])
         own = edit.value if edit.kind == "missing" and edit.detail not in CHOICES else 0
         partner = edit.partner or own
-        moved = edit.kind == "operand" and self._is_moved(edit, index)
-        copies, loaded = copies_of(self.sides, edits, self._name) if moved else ((), None)
+        moved, elsewhere = edit.kind == "operand" and self._is_moved(edit, index), self._is_elsewhere(edit)
+        brought = [each._replace(found=each.partner) for each in edits] if elsewhere else edits
+        copies, loaded = copies_of(self.sides, brought, self._name) if moved else ((), None)
+        loaded = None if elsewhere else loaded
         chosen = pc >= 0 and "sp" in self._words(pc)
         loaded = self._metadata_load(pc) if chosen and edit.kind == "operand" else loaded
         return Located(
@@ -240,20 +250,17 @@ class _Search:
             certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
             loaded=self._location(-1 if loaded is None else loaded),
-            others=others, chosen=chosen, operand=self._operand(edit),
+            others=others, chosen=chosen, operand=self._operand(edit), elsewhere=elsewhere,
         )  # fmt: skip
 
     def _metadata_load(self, pc: int) -> int | None:
-        """Return the load that the metadata of a sparse product come from, in the order of the text."""
-        names = set(operand_names((self.sides.statement(pc).operands or ())[_METADATA]))
-        for at in range(pc - 1, -1, -1):
-            statement = self.sides.statement(at)
-            to, *given = [tuple(operand_names(each)) for each in statement.operands or ()] or [()]
-            if not names.isdisjoint(to):
-                if statement.opcode == "ld" and "param" not in statement.modifiers:
-                    return at
-                names.update(*given)
-        return None
+        """Return the load that the metadata of a sparse product come from."""
+        names = operand_names((self._statement(pc).operands or ())[_METADATA])
+        loads = loads_of(self.sides.code, pc, names)
+        return next((at for at in loads if "param" not in self._statement(at).modifiers), None)
+
+    def _statement(self, pc: int) -> InstructionStatement:
+        return self.sides.code[pc].statement
 
     def _is_moved(self, edit: Edit, index: tuple[int, ...]) -> bool:
         """Return whether an element stands for another element, so that its load may be wrong: not where a

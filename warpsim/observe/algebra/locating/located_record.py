@@ -30,7 +30,8 @@ class Located(Displayed):
     ``elements`` are wrong, ``tried`` of them were compared with the mistake put right, ``checked`` of these
     are the reference's then. ``others`` counts further kinds of differences; ``chosen`` says that metadata
     choose what stands beside an element of A; ``operand`` is that of the matrix instruction, a or b, which
-    holds what was found.
+    holds what was found; ``elsewhere`` says that another thread computes ``wanted``: not the operand, the
+    index of this thread is wrong.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Located(Displayed):
     others: int = 0
     chosen: bool = False
     operand: str = ""
+    elsewhere: bool = False
 
     @property
     def proven(self) -> bool:
@@ -76,6 +78,8 @@ class Located(Displayed):
     def fix(self) -> str:
         """What to do, where that is one sentence."""
         match self.kind:
+            case "operand" if self.elsewhere:
+                return "check the index of the rows and columns that are multiplied, and that of this thread"
             case "operand" if self.loaded is not None and self.map:
                 return f"load {_array(self.wanted)} with the index of {self.wanted}"
             case "operand":
@@ -147,6 +151,7 @@ def _imperative(operation: str) -> str:
 def _operand(it: Located) -> str:
     beside = f" beside {it.partner}" if it.partner else ""
     how = f" ({it.map})" if it.map else ", as the metadata choose" if it.chosen else ""
+    how += ": another thread computes that" if it.elsewhere else ""
     return f"{it.found} stands where the reference has {it.wanted}{beside}{how}"
 
 

@@ -11,11 +11,13 @@ Knows keys and copies; does not know formulas.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....machine.bind.scope import RegisterName
+from ....machine.run.wave import Record
 from ..provenance import Copy
 from .formula_graphs import Name
 from .value_edits import Edit
@@ -24,6 +26,36 @@ if TYPE_CHECKING:
     from .formula_search import Sides
 
 _LOOKED_AT = 64  # edits
+_LOADS = ("ld", "ldmatrix", "wmma", "ldu", "tcgen05")
+
+
+def loads_of(code: Sequence[Record], pc: int, names: Iterable[str]) -> Iterator[int]:
+    """Yield the statements that load registers, by name, for a statement, each once: the nearest before it in
+    the text, which is a ring, as loops are. Statements that were never executed define nothing.
+    """
+    scope, seen = code[pc].scope, set[tuple[int, int]]()
+    found = [None if scope is None else scope.find(name) for name in names]
+    wanted = [(each.number, pc) for each in found if isinstance(each, RegisterName)]
+    while wanted:
+        number, before = wanted.pop()
+        at = _definer(code, before, number)
+        if at is None or (number, at) in seen:
+            continue
+        seen.add((number, at))
+        flow = code[at].flow
+        if code[at].statement.opcode not in _LOADS:
+            wanted += [(each, at) for each in (flow.values | flow.addresses) - flow.written]
+        else:
+            yield at
+
+
+def _definer(code: Sequence[Record], before: int, number: int) -> int | None:
+    """Return the last statement of a function that writes a register before a statement of it."""
+    function = code[before].function
+    ring = (*range(before - 1, -1, -1), *range(len(code) - 1, before, -1))
+    return next(
+        (at for at in ring if number in code[at].flow.written and code[at].function == function), None
+    )
 
 
 def copies_of(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..keys.finite_fields import Keys, hashed, key_of, mul, neg
-from ..keys.key_bits import chosen_by_table, complement, conjunction, disjunction, parity
+from ..keys.key_bits import TABLES, chosen_by_table, shifted
 from ..keys.key_cells import KINDS, NAMES, PAIRED, Cells, Mask
 from ..keys.key_reading import numbers
 from .keyed_statements import Element
@@ -46,7 +46,6 @@ def _number(call: Call, rows: Keys, name: str, *, signed: bool = False) -> Outco
 
 # --- logic -------------------------------------------------------------------------------------------
 
-_TABLES = {"and": 0xC0, "or": 0xFC, "xor": 0x3C}  # as lop3 counts, of the first two
 Function = Callable[[list[Values]], Values]
 
 
@@ -55,7 +54,7 @@ def _logic(call: Call) -> Outcome | None:
     count = {"not": 1, "lop3": 3}.get(opcode, 2)
     if call.after.dtype == np.bool_:
         return None
-    table = int(call.bits[3].flat[0]) & 255 if opcode == "lop3" else _TABLES.get(opcode, 0x0F)
+    table = int(call.bits[3].flat[0]) & 255 if opcode == "lop3" else TABLES[opcode]
     whole = _whole_integer(call, count)
     if whole is not None:
         return whole if whole.cells is not None else None
@@ -65,12 +64,7 @@ def _logic(call: Call) -> Outcome | None:
     rows = _known_rows(call, count)
     if rows is None:
         return None
-    if opcode == "not":
-        return _number(call, complement(rows[0]), opcode)
-    simple = {"and": conjunction, "or": disjunction, "xor": parity}.get(opcode)
-    if simple is not None:
-        return _number(call, simple(rows[0], rows[1]), opcode)
-    return _number(call, chosen_by_table(table, (rows[0], rows[1], rows[2])), opcode)
+    return _number(call, chosen_by_table(table, rows), opcode)
 
 
 def _whole_integer(call: Call, count: int) -> Outcome | None:
@@ -205,7 +199,7 @@ def _shift(call: Call) -> Outcome | None:
     ):
         return Outcome(None, _byte_shifted(cells, amount // 8, left=left))
     rows = _known_rows(call, 1)
-    moved = None if rows is None else _shifted_rows(rows[0], amount, left=left, signed=signed)
+    moved = None if rows is None else shifted(rows[0], amounts, left=left, signed=signed)
     scaled = _scaled(call, amount, left=left) if left or moved is None else None
     if moved is None:
         return scaled
@@ -225,25 +219,14 @@ def _byte_shifted(cells: Cells, count: int, *, left: bool) -> Cells:
     return Cells(found.keys, found.tags, cells.writer)
 
 
-def _shifted_rows(rows: Keys, amount: int, *, left: bool, signed: bool) -> Keys:
-    width = rows.shape[1]
-    amount = min(amount, width)
-    if left:
-        return np.concatenate([np.zeros((len(rows), amount), _U), rows[:, : width - amount]], axis=1)
-    more = np.repeat(rows[:, -1:], amount, 1) if signed else np.zeros((len(rows), amount), _U)
-    return np.concatenate([rows[:, amount:], more], axis=1)
-
-
 def _shifted_apart(call: Call, amounts: npt.NDArray[np.int64]) -> Outcome | None:
     """Return integers that lanes shift by amounts of their own."""
     rows = _known_rows(call, 1)
     if rows is None:
         return None
-    found, left = rows[0].copy(), call.statement.opcode == "shl"
+    left = call.statement.opcode == "shl"
     signed = not left and call.result_type[0] == "s"
-    for amount in np.unique(amounts).tolist():
-        some = amounts == amount
-        found[some] = _shifted_rows(rows[0][some], amount, left=left, signed=signed)
+    found = shifted(rows[0], amounts, left=left, signed=signed)
     return _number(call, found, call.statement.opcode, signed=signed)
 
 

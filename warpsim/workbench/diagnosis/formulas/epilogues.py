@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .formula_functions import gelu, relu, sigmoid, silu
+from ....observe.algebra.builtin_references import gelu, relu, silu
+from .formula_functions import sigmoid
 from .formula_terms import Array, Term, number
 
 _SMALL, _LARGE = 1e-9, 24.0  # an activation that has no inverse is inverted between these

@@ -9,37 +9,9 @@ from typing import Any
 
 import numpy as np
 
-_ROOT = float(np.sqrt(2 / np.pi))
+from ....observe.algebra.builtin_references import causal, gelu, relu, silu, softmax
+
 NIBBLE = 4  # bits
-
-
-def softmax(x: Any) -> Any:
-    """Return the softmax of rows."""
-    powers = np.exp(x - np.max(x, axis=-1, keepdims=True))
-    return powers / np.sum(powers, axis=-1, keepdims=True)
-
-
-def causal(x: Any) -> Any:
-    """Return scores of which row i has the columns up to i, counted from the last, and else -inf."""
-    rows, columns = x.shape[-2:]
-    allowed = np.tril(np.ones((rows, columns), bool), columns - rows)
-    return np.where(allowed, x, -np.inf)
-
-
-def relu(x: Any) -> Any:
-    """Return x, and 0 where it is negative."""
-    return np.maximum(x, 0)
-
-
-def gelu(x: Any) -> Any:
-    """Return GELU by tanh."""
-    bent = np.tanh(_ROOT * (x + 0.044715 * x**3))
-    return 0.5 * x * (1 + bent)
-
-
-def silu(x: Any) -> Any:
-    """Return x times its sigmoid."""
-    return x / (1 + np.exp(-x))
 
 
 def sigmoid(x: Any) -> Any:

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from ....observe.algebra.builtin_references import causal, softmax
 from ....observe.algebra.leaves import Argument
 from .epilogues import with_epilogue
-from .formula_functions import FUNCTIONS, causal, softmax
+from .formula_functions import FUNCTIONS
 from .formula_terms import Array, Term, number
 from .readings import decoded, readings, scales, spread
 

@@ -79,8 +79,9 @@ def _anchors(values: Indices, valid: Mask, offset: npt.NDArray[np.intp]) -> tupl
     """Return ``(n,)``: the first of the consecutive values of each tile, and whether all are in order."""
     base = (values - offset).reshape(len(values), -1)
     known = valid.reshape(len(values), -1)
-    most = np.where(known, base, -1).max(axis=1)
-    least = np.where(known, base, np.iinfo(np.int64).max).min(axis=1)
+    ends = np.iinfo(np.int64)  # a tile over the edge begins before its array
+    most = np.where(known, base, ends.min).max(axis=1)
+    least = np.where(known, base, ends.max).min(axis=1)
     clean = (most == least) | ~known.any(axis=1)
     found = np.where(known.any(axis=1), most, -1)
     for event in np.flatnonzero(~clean):

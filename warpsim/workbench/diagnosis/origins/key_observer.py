@@ -62,9 +62,6 @@ class KeyObserver(Algebra):
             memory.tags[offset : offset + size] = BYTE
             first += size
 
-    def note_writers(self, pc: int, writers: object) -> None:
-        """Ask no more: which statement has copied a byte is not looked at."""
-
     # --- statements ---
 
     def _wrapped(self, pc: int, record: Record) -> Step:

@@ -419,6 +419,7 @@ def _of_strides(view: View) -> _Group:
     rows, columns = (field.size for field in view.fields)
     steps = tuple(_strides(rows, columns))
     size = rows * columns
+    places = view.at(np.stack(np.divmod(np.arange(size), columns), -1))
 
     def sources(step: _Step, row: Index, column: Index) -> Index:
         down, across, base, wrapped, written = step.data
@@ -428,7 +429,7 @@ def _of_strides(view: View) -> _Group:
         else:
             flat = row * down + column * across + base
         flat = flat % size if wrapped else np.where((flat >= 0) & (flat < size), flat, -1)
-        return np.where(flat < 0, -1, view.at(np.stack(np.divmod(np.maximum(flat, 0), columns), -1)))
+        return np.where(flat < 0, -1, places.take(np.maximum(flat, 0)))
 
     def evaluate(which: Index, places: Index) -> Index:
         row, column = view.coordinates[places].T

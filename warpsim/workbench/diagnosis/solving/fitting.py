@@ -21,7 +21,7 @@ _SEED = 0
 _FIRST = 48  # maps that are judged on all places
 _OTHERS = 13  # of these, that may hold in the rest of the places
 _MOST = 16  # explanations of the same cost
-_CHUNK = 1 << 24  # sources that are looked up at once
+_CHUNK = 1 << 17  # sources that are looked up at once
 _BITS = 10.0  # of surprise beyond the number of maps
 _HALF = 0.5
 _LEAST = 0.2  # share of the places that a located map holds
@@ -201,10 +201,14 @@ class _Fitting:
             atoms.at(at_probes, np.arange(at, min(at + step, len(atoms))))
             for at in range(0, len(atoms), step)
         ]
+        values, bound = self.values[probes], self.bound[probes]
         for block in range(len(self.held.sources)):
+            pool = self.pool[[*range(block * self.size, (block + 1) * self.size), NOTHING]]  # the last at -1
             for table in tables:
-                moved = np.where(table < 0, NOTHING, table + block * self.size)
-                found.append(self._near(moved, probes).mean(axis=1))
+                apart = pool.take(table)
+                apart -= values
+                np.abs(apart, out=apart)
+                found.append((apart <= bound).mean(axis=1))
         zero = self._near(np.full((1, len(probes)), NOTHING), probes).mean(axis=1)
         return np.concatenate([*found, zero])
 

@@ -35,6 +35,7 @@ from .views import NOTHING, Index, View, matrix_views
 _LARGEST = 1 << 16  # elements of an operand
 _PROBES = 3, 2  # elements of D that are wrong, and right
 _CHUNK = 1 << 22  # numbers at once
+_CACHED = 1 << 16  # numbers at once that are read again at once
 _SURVIVORS = 256  # maps that are judged on all of D
 _PARTLY = 4.0  # cost of maps that are tried where a predicate holds
 _ADVICE = {
@@ -398,8 +399,10 @@ class _Screen:
         for block in np.unique(blocks).tolist():
             own = np.flatnonzero(blocks == block)
             values = np.append(self.held.values[block * self.size : (block + 1) * self.size], 0.0)  # at -1
-            moved = table if len(own) == len(which) else table[inverse[own]]
-            found[own] = values[moved] @ weights
+            rows = np.arange(len(which)) if len(own) == len(which) else inverse[own]
+            step = max(1, _CACHED // len(weights))
+            for at in range(0, len(own), step):
+                found[own[at : at + step]] = values.take(table[rows[at : at + step]]) @ weights
         return found
 
     def _partly(self, probes: Sequence[tuple[int, int]]) -> Iterator[tuple[Index, tuple[Piece, ...], float]]:
@@ -413,13 +416,17 @@ class _Screen:
         for line, element in probes:
             where = self.problem.where[line]
             weights = self.problem.weights(line)[:, element]
+            weighted = known.masks[np.ix_(columns, where)].T * weights[:, None]
             block, at = np.divmod(numbers[rows[rows < len(numbers)]], self.count)
             table = atoms.at(where, at)
-            values = self.held.values[np.where(table < 0, NOTHING, table + block[:, None] * self.size)]
-            values = np.concatenate([values, np.zeros((len(rows) - len(values), len(where)))])
+            table = np.where(table < 0, NOTHING, table + block[:, None] * self.size)
+            table = np.concatenate([table, np.full((len(rows) - len(table), len(where)), NOTHING)])
             own = self.held.values[where]
-            sums = ((values - own) * weights) @ known.masks[np.ix_(columns, where)].T + own @ weights
-            live &= np.abs(sums - self.problem.T[line, element]) <= self.problem.near[line, element]
+            target, near = self.problem.T[line, element], self.problem.near[line, element]
+            step = max(1, _CACHED // max(1, len(columns)))
+            for first in range(0, len(rows), step):
+                sums = (self.held.values.take(table[first : first + step]) - own) @ weighted + own @ weights
+                live[first : first + step] &= np.abs(sums - target) <= near
             some = live.any(axis=1), live.any(axis=0)
             rows, columns, live = rows[some[0]], columns[some[1]], live[np.ix_(*some)]
         self.tried += (len(numbers) + 1) * len(known)

@@ -64,6 +64,11 @@ class View:
         return np.array([sum(bits[at + 1 :]) for at in range(len(bits))], np.intp)
 
     @cached_property
+    def sizes(self) -> Index:
+        """``(F,)``: the number of values of each field."""
+        return np.array([field.size for field in self.fields], np.intp)
+
+    @cached_property
     def packed(self) -> Index:
         """``(N,)``: the packed index of every place."""
         return np.asarray((self.coordinates << self.shifts).sum(axis=-1))
@@ -82,10 +87,9 @@ class View:
 
     def at(self, coordinates: Index) -> Index:
         """Return the places of coordinates ``(..., F)``, -1 where nothing is."""
-        sizes = np.array([field.size for field in self.fields])
-        inside = np.asarray(((coordinates >= 0) & (coordinates < sizes)).all(axis=-1))
-        packed = (np.where(inside[..., None], coordinates, 0) << self.shifts).sum(axis=-1)
-        return np.where(inside, self.places[packed], -1)
+        inside = np.asarray(((coordinates >= 0) & (coordinates < self.sizes)).all(axis=-1))
+        packed = np.where(inside, coordinates @ (1 << self.shifts), 0)
+        return np.where(inside, self.places.take(packed), -1)
 
     def field(self, name: str) -> int:
         """Return the number of the field of a name; raises KeyError."""

@@ -18,7 +18,7 @@ from ....sums.rule_programs.program_rewrites import Rewrite, rewrites, rewritten
 from ....sums.rule_programs.rule_operations import Program
 from ...generation.sums.limits import Limits
 from ...generation.sums.program_sums import inputs_of, program_codes
-from ...generation.sums.rewrite_words import words
+from ...generation.sums.rewrite_words import rewrite_words
 from .operand_readings import Reading, readings
 
 Array = npt.NDArray[Any]
@@ -35,7 +35,7 @@ class WrongUnit:
     @property
     def name(self) -> str:
         """What is wrong."""
-        names = [words(self.limits, each) for each in self.rewrites]
+        names = [rewrite_words(self.limits, each) for each in self.rewrites]
         return ", and ".join(names + ([self.reading.name] if self.reading else []))
 
     @cached_property

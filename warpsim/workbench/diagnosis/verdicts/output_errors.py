@@ -90,7 +90,7 @@ def _residues(name: str, places: Array, size: int) -> Iterator[str]:
 
 def _axis_name(dimensions: int, axis: int) -> str:
     names = {1: ("element",), 2: ("row", "column")}
-    return names.get(dimensions, tuple(f"axis {at} index" for at in range(dimensions)))[axis]
+    return names.get(dimensions, tuple(f"axis {at} plane" for at in range(dimensions)))[axis]
 
 
 def output_error(

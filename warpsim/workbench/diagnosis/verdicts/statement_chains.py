@@ -8,7 +8,7 @@ statements and bytes; does not know whether they are right.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,12 +20,11 @@ from ....machine.run.pending import Pending
 from ....machine.run.wave import Record, Wave
 from ....machine.state.memory_access import MemoryAccess
 from ....machine.state.side_tables import SideTable
+from ....observe.algebra.locating.operand_copies import loads_of
 
 Writers = npt.NDArray[np.int32]
 
 _REGISTER = re.compile(r"(?<![\w.$%])%?[A-Za-z_$][\w$]*")  # inline assembly has names without %
-_LOADS = ("ld", "ldmatrix", "wmma", "ldu", "tcgen05")
-_DEEPEST = 64  # statements that a chain is followed back over
 
 
 def _unwritten(wave: Wave) -> Writers:
@@ -94,55 +93,13 @@ def chain_of(code: Sequence[Record], at: Location, registers: Sequence[str], wri
     from shared memory.
     """
     number = next(pc for pc, record in enumerate(code) if record.statement.location() == at)
-    loads = sorted(set(_loads(code, number, registers)), reverse=True)
+    loads = sorted(set(loads_of(code, number, registers)), reverse=True)
     readers = loads or [number]
     written = sorted({pc for reader in readers for pc in writers.written_by.get(reader, ()) if pc >= 0})
     return Chain(
         loads=tuple(code[pc].statement.location() for pc in loads),
         writers=tuple(code[pc].statement.location() for pc in written),
     )
-
-
-def _loads(code: Sequence[Record], number: int, registers: Sequence[str]) -> Iterator[int]:
-    """Yield the statements that load registers, looking back from a statement; each once."""
-    wanted, seen = [(register, number, 0) for register in registers], set[tuple[str, int]]()
-    while wanted:
-        register, before, depth = wanted.pop()
-        pc = definer(code, before, register)
-        if pc is None or (register, pc) in seen or depth > _DEEPEST:
-            continue
-        seen.add((register, pc))
-        statement = code[pc].statement
-        if statement.opcode in _LOADS:
-            yield pc
-            continue
-        written, read = split_registers(statement.operand_text or "")
-        wanted += [(name, pc, depth + 1) for name in read if name not in written]
-
-
-def definer(code: Sequence[Record], before: int, register: str) -> int | None:
-    """Return the last statement in the text that writes a register; the text is a ring, as loops are."""
-    for pc in (*range(before - 1, -1, -1), *range(len(code) - 1, before, -1)):
-        text = code[pc].statement.operand_text or ""
-        if (
-            register in text
-            and register in split_registers(text)[0]
-            and not _only_reads(code[pc].statement.opcode)
-        ):
-            return int(pc)
-    return None
-
-
-def _only_reads(opcode: str) -> bool:
-    return opcode in ("st", "red", "bra", "bar", "cp", "stmatrix", "ret", "exit")
-
-
-def split_registers(text: str) -> tuple[set[str], set[str]]:
-    """Return the registers that a statement writes, its first operand, and those that it reads."""
-    text = text.strip()
-    end = text.find("}") + 1 if text.startswith("{") else text.find(",")
-    end = len(text) if end <= 0 else end
-    return set(_REGISTER.findall(text[:end])), set(_REGISTER.findall(text[end:]))
 
 
 def operand_registers(text: str, role: str) -> list[str]:

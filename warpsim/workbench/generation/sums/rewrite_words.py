@@ -1,7 +1,4 @@
-"""What a unit of a rewritten program does, in words.
-
-Knows rewrites and limits; does not know what a unit gave.
-"""
+"""Words of rewritten rules: what an arithmetic does that a program of a chip's rule does not."""
 
 from __future__ import annotations
 
@@ -45,8 +42,8 @@ _ZEROS = {
 }
 
 
-def words(limits: Limits, rewrite: Rewrite) -> str:
-    """Return what a unit of a rewritten program does."""
+def rewrite_words(limits: Limits, rewrite: Rewrite) -> str:
+    """Return what the arithmetic of a rewritten program does."""
     return _WORDS[rewrite.kind](limits, **rewrite.facts)
 
 
