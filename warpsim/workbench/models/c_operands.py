@@ -187,22 +187,20 @@ class Operands:
         """Yield a function that writes a code for each operand."""
         yield from (self._writer(name) for name in "abcd")
         if self.form.pattern is not None:
-            word, bit = self._field_place()
-            yield _put("e", "uint32_t", ", int selector", ("row", "chunk"), word, bit, 15)
+            yield _put("uint32_t *e, int selector", ("row", "chunk"), self._field_place(), 15)
         for side in "ab" if self.form.scale else "":
-            word, bit = self._scale_place(side)
-            name, at = f"scale_{side}", (_line(side), "chunk")
-            yield _put(name, "uint32_t", ", int byte_id, int thread_id", at, word, bit, 255)
+            given, at = f"uint32_t *scale_{side}, int byte_id, int thread_id", (_line(side), "chunk")
+            yield _put(given, at, self._scale_place(side), 255)
 
     def _writer(self, name: str) -> str:
         if not self.in_registers:
             word = f"row * {self.form.matrix_shape(name)[1]} + column"
-            return _put(name, self.word, "", _AT, word, "0", self.form.format(name).mask)
+            return _put(f"{self.word} *{name}", _AT, (word, "0"), self.form.format(name).mask)
         lane, register, bit = self.place(name)
         word = f"({lane}) * {self.form.held(name).words} + ({register})"
         storage = self.form.storage(name)
         kept = (1 << storage.bits - storage.shift) - 1
-        return _put(name, self.word, "", _AT, word, bit, kept)
+        return _put(f"{self.word} *{name}", _AT, (word, bit), kept)
 
     def _function(self, name: str, given: str, at: Sequence[str], value: str) -> str:
         names = [*(each.split()[-1].lstrip("*") for each in given.split(", ")), *at]
@@ -227,14 +225,16 @@ def _line(side: str) -> str:
     return "row" if side == "a" else "column"
 
 
-def _put(name: str, word: str, more: str, at: Sequence[str], index: str, bit: str, mask: int) -> str:
-    """Return a function that replaces the bits of a code in a word."""
-    given = [each.split()[-1] for each in more.split(", ") if each]
-    unused = [f"  (void){each};\n" for each in (*given, *at) if not _uses(f"{index} {bit}", each)]
+def _put(given: str, at: Sequence[str], place: tuple[str, str], mask: int) -> str:
+    """Return a function that replaces the bits of a code in a word: arguments, coordinates, word and bit."""
+    index, bit = place
+    array, *others = (each.split()[-1].lstrip("*") for each in given.split(", "))
+    word = given.split()[0]
+    unused = "".join(f"  (void){x};\n" for x in (*others, *at) if not _uses(f"{index} {bit}", x))
     listed = ", ".join(f"int {each}" for each in at)
     return (
-        f"static void put_{name}({word} *{name}{more}, {listed}, {word} code) {{\n{''.join(unused)}"
-        f"  {word} *at = &{name}[{index}], mask = ({word}){constant(mask)};\n"
+        f"static void put_{array}({given}, {listed}, {word} code) {{\n{unused}"
+        f"  {word} *at = &{array}[{index}], mask = ({word}){constant(mask)};\n"
         f"  *at = (*at & ~(mask << ({bit}))) | (code & mask) << ({bit});\n}}"
     )
 
