@@ -81,6 +81,21 @@ def test_a_result_of_another_row_is_not_proven_beside_other_mistakes(tmp_path: P
     assert located.certainty == "located"
 
 
+def test_a_part_of_a_sum_stands_in_place_of_the_sum(tmp_path: Path) -> None:
+    """Each lane divides by its own sum, though it has the sum of its four lanes, too: no terms are lost."""
+    text = (FOLDER / "ptx" / "flash.ptx").read_text()
+    even = r"(div\.rn\.f32 \t%f(?:259|261|263|265|272|274|276|278), %f\d+, )(%f61|%f62);"
+    mine = {"%f61": "%f316", "%f62": "%f315"}
+    own, count = re.subn(even, lambda found: f"{found[1]}{mine[found[2]]};", text)
+    assert count == 8
+    located = located_in("flash", own, tmp_path)
+    assert located is not None
+    assert (located.kind, located.certainty) == ("operand", "proven")
+    assert located.wanted.startswith("sums[")
+    assert located.location is not None
+    assert "div.rn.f32" in located.location.text
+
+
 def test_a_row_of_another_thread_is_not_proven(tmp_path: Path) -> None:
     """Rows are stored as if lanes had neighbours: no thread can take the result that its index stands for."""
     text = (FOLDER / "ptx" / "moe.ptx").read_text()

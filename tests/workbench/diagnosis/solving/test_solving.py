@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import warpsim
+from warpsim.workbench.diagnosis.library.setting import Setting
+from warpsim.workbench.diagnosis.solving.linear_operands import Tile
+from warpsim.workbench.diagnosis.solving.pairs import elements
 
 FORM = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
 LANE, REGISTER = np.arange(32)[:, None], np.arange(4)
@@ -59,3 +62,17 @@ def test_noise_and_the_right_d_have_no_cause() -> None:
     noise = np.random.default_rng(0).standard_normal((32, 4)).astype(np.float32).view(np.uint32)
     assert not warpsim.diagnose(FORM, **given, d=noise).found
     assert warpsim.diagnose(FORM, **given, d=warpsim.execute(FORM, **given)).as_expected
+
+
+def test_elements_that_rounding_explains_are_no_probes_of_pairs() -> None:
+    """Every pair would agree with them: the engine would be given the cheapest, one after the other."""
+    given = registers(3)
+    expected = warpsim.execute(FORM, **given)
+    near, far = expected.copy(), expected.copy()
+    near[5, 1] += 1
+    far[5, 1] ^= 1 << 31
+    held = {name: words[None] for name, words in given.items()}
+    for actual, found in ((near, set()), (far, {(1, 3)})):
+        tile = Tile(Setting(instruction=FORM), held, (actual[None], expected[None]), 0)
+        places = elements(tile, tile.actual != tile.expected, 1e-3)
+        assert {at for at in places if tile.actual[0][at] != tile.expected[0][at]} == found

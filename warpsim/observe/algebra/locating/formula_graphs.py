@@ -449,6 +449,15 @@ class KernelGraph:
                 return each.pc
         return -1
 
+    def in_thread(self, value: int, other: int) -> bool:
+        """Return whether the thread that computes a value computes another, too."""
+        user = self.provenance.origin(value)
+        if user is None or not isinstance(user.step, Step) or self.provenance.origin(other) is None:
+            return False
+        lane, place = user.step.lanes[user.at[0]], user.step.place
+        mine = (each for each in self.provenance.steps if each.place is place)
+        return any(((each.made == _U(other)) & (each.lanes == lane)).any() for each in mine)
+
     def in_other_thread(self, value: int, found: int, wanted: int) -> bool:
         """Return whether a thread computes a value of ``found``, its own element of a product, and uses
         or stores ``wanted``, another element, nowhere: the layout of D gives that to another thread.

@@ -23,6 +23,8 @@ from ....isa.operand_places.placements import Inputs, ScaleSelectors
 from ....isa.products import Codes, Operands
 from ....isa.rules import Rule
 from ....sums.execution.pipeline import execute_operands, rule_for
+from ....sums.rule_programs.program_rewrites import Rewrite, rewritten
+from ...generation.sums.program_sums import inputs_of, program_codes
 from .setting import Registers, Setting
 
 
@@ -58,14 +60,11 @@ WHOLE = Part()
 
 @dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """What is computed: a form on its target, and whether C is added once more to its result.
-
-    ``half`` is a form of half its k that is issued twice instead, in sequence.
-    """
+    """What is computed: a form on its target, its rule rewritten, C added once more to its result."""
 
     instruction: Instruction
     adds_c: bool = False
-    half: Instruction | None = None
+    rewrite: Rewrite | None = None
 
     def simulate(self, setting: Setting, registers: Registers, part: Part = WHOLE) -> Codes:
         """Return codes of D ``(..., m, n)`` of the setting's instruction, or of a part of D, in this
@@ -77,36 +76,35 @@ class Arithmetic:
         nominal, other = setting.instruction, self.instruction
         before = codes_from(registers["c"], nominal, "c")
         c = registers_of(_converted(before, nominal.c, other.c), other, "c")
-        operands = part.of_operands(_gathered(setting, other, registers | {"c": c}))
-        d = _converted(_executed(other, operands, self.half), other.d, nominal.d)
+        operands = part.of_operands(gathered_operands(setting, other, registers | {"c": c}))
+        d = _converted(self._executed(operands), other.d, nominal.d)
         return _added(d, part.of_result(before), nominal.d) if self.adds_c else d
 
-
-def _executed(form: Instruction, operands: Operands, half: Instruction | None) -> Codes:
-    """Return codes of D; of two instructions with half the k where there is such a form."""
-    if half is None:
-        return execute_operands(operands, rule_for(form))
-    k, c = half.shape.k, operands.c
-    for part in (slice(0, k), slice(k, 2 * k)):
-        a, b = operands.a[..., part], operands.b[..., part, :]
-        c = execute_operands(replace(operands, product=half.product, a=a, b=b, c=c), rule_for(half))
-    return c
-
-
-def _halves(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
-    """Yield the form of half the k and everything else alike, where the target has it; dense forms only."""
-    shape = nominal.shape
-    if nominal.sparse or nominal.scale or nominal.products > 1 or not nominal.d.is_float:
-        return
-    for form in forms().values():
-        same = (form.a, form.b, form.c, form.d) == (nominal.a, nominal.b, nominal.c, nominal.d)
-        half = (form.shape.m, form.shape.n, 2 * form.shape.k) == (shape.m, shape.n, shape.k)
-        if form.family is nominal.family and same and half and nominal.target in form.targets:
-            yield f"two of k{form.shape.k} instead of one k{shape.k}", replace(form, target=nominal.target)
-            return
+    def _executed(self, operands: Operands) -> Codes:
+        """Return codes of D ``(..., m, n)``."""
+        rule = rule_for(self.instruction)
+        if self.rewrite is None:
+            return execute_operands(operands, rule)
+        stacked = as_tiles(operands)
+        program = rewritten(rule.bare, operands.product, self.rewrite)
+        made: Codes = program_codes(program, inputs_of(stacked, np.arange(stacked.c.size)))
+        made = made.reshape(operands.c.shape)
+        return made.astype(operands.c.dtype)
 
 
-def _gathered(setting: Setting, form: Instruction, registers: Registers) -> Operands:
+def as_tiles(operands: Operands) -> Operands:
+    """Return operands ``(tiles, ...)``: of all leading axes."""
+    lead = operands.c.shape[:-2]
+    names = ("a", "b", "c", "columns", "scale_a", "scale_b")
+    arrays = {name: getattr(operands, name) for name in names}
+    parts: dict[str, Any] = {
+        name: x if x is None else np.broadcast_to(x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
+        for name, x in arrays.items()
+    }
+    return replace(operands, **parts)
+
+
+def gathered_operands(setting: Setting, form: Instruction, registers: Registers) -> Operands:
     """Return the operands of a form; tiles in shared memory have been read already."""
     inputs = Inputs(
         registers=registers,
@@ -241,9 +239,6 @@ def alternatives(nominal: Arithmetic) -> Iterator[tuple[str, str, Arithmetic]]:
     for name, form in _other_targets(instruction):
         advice = f"the result is that of {form.target}: compare with the chip that the code ran on"
         yield name, advice, replace(nominal, instruction=form)
-    for name, form in () if nominal.half else _halves(instruction):
-        advice = f"the result is that of {form.mnemonic} twice: its sums are rounded once more"
-        yield name, advice, replace(nominal, half=form)
     if instruction.c == instruction.d and not nominal.adds_c:
         advice = "C is an operand of the instruction already: do not add it to the result again"
         yield "accumulator added again to the result", advice, replace(nominal, adds_c=True)

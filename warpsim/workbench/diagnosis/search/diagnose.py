@@ -37,6 +37,7 @@ from ..solving.solving import Explanation, partial, solve, solve_pairs
 from .cases import case_of, probe
 from .mistake_search import Case, elements_of, outcome, reproduces
 from .remarks import remarks_of
+from .rewritten_rules import rewritten_rules
 
 Watch = Callable[[int, int], None]
 _CLOSEST = 5  # explanations shown where none is exact
@@ -242,7 +243,13 @@ def _solved(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[
             found = _confirmed(case, [(mistake,) for mistake in (*known, *same)])
             if matches := tuple(each for each in found if each.simplest.mistakes[0] not in same):
                 return matches, tried
-    return (), tried
+    rules, more = rewritten_rules(case, equal)
+    levels = (_confirmed(case, [(rule,) for rule in rules if rule.cost == cost]) for cost in _levels(rules))
+    return next(filter(None, levels), ()), tried + more
+
+
+def _levels(mistakes: Sequence[Mistake]) -> list[float]:
+    return sorted({mistake.cost for mistake in mistakes})
 
 
 def _may_be_meant(explanation: Explanation, cost: float) -> bool:

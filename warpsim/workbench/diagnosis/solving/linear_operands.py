@@ -114,7 +114,8 @@ class Operand:
 
     def agrees(self, made: Any, wanted: Any, near: Any) -> Any:
         """Return whether sums are D's within the rounding; D that is no number agrees with everything."""
-        apart = np.abs(made - wanted)
+        apart = np.asarray(made - wanted)
+        np.abs(apart, out=apart)
         if self.wraps and np.max(apart, initial=0.0) > 2.0**30:
             apart = np.abs(apart - 2.0**32 * np.rint(apart * 2.0**-32))
         return ~(apart > near)

@@ -16,6 +16,7 @@ from ....base.errors import present
 from ....isa.fragments import columns_of, require_sparse
 from .linear_operands import Numbers, Operand, Tile
 from .screening import EVERYWHERE, Candidates, all_sums, alternatives, costs, evaluated, left_out
+from .value_functions import decoded
 from .views import NOTHING, Index
 
 _BLOCK = 1 << 22  # pairs at once
@@ -59,12 +60,20 @@ def ordered(first: Side, second: Side, pairs: Pairs) -> Pairs:
     return i[order], j[order]
 
 
-def elements(tile: Tile, wrong: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return rows (of products stacked) and columns of wrong, then of right elements, the largest first."""
+def elements(tile: Tile, wrong: npt.NDArray[np.bool_], near: Numbers | float) -> list[tuple[int, int]]:
+    """Return rows (of products stacked) and columns of wrong, then of right elements, the largest first.
+
+    None where no wrong element is off by more than what sums may be apart from D: all pairs would agree.
+    """
+    off = np.abs(tile.result - decoded(tile.expected, tile.instruction.d))
+    wrong = wrong.reshape(off.shape) & ~(off <= float(np.nanmax(near)))
+    if not wrong.any():
+        return []
     d, flags = (each.reshape(-1, wrong.shape[-1]) for each in (np.abs(tile.result), wrong))
+    right = ~flags & ~(off > 0).reshape(flags.shape)
     finite = np.isfinite(d)
     found = []
-    for which, count in ((flags & finite, _PROBES), (~flags & finite, 3)):
+    for which, count in ((flags & finite, _PROBES), (right & finite, 3)):
         at = np.argwhere(which)
         if len(at):
             chosen = at[np.linspace(0, len(at) - 1, count).astype(int)]
@@ -75,6 +84,21 @@ def elements(tile: Tile, wrong: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
 def _nonzero(hits: npt.NDArray[np.bool_], first: int) -> Pairs:
     i, j = np.nonzero(hits)
     return i + first, j
+
+
+def _distinct(rows: Numbers) -> tuple[Index, Index]:
+    """Return numbers of distinct rows, and which of these each row equals: few candidates reach a probe."""
+    whole = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    keys = whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1])))[:, 0]
+    _, numbers, own = np.unique(keys, return_index=True, return_inverse=True)
+    return numbers, own
+
+
+def _pairs_of(hits: npt.NDArray[np.bool_], first: Index, second: Index) -> Pairs:
+    """Return the pairs of candidates whose distinct rows hit."""
+    rows = np.flatnonzero(np.asarray(hits.any(axis=1))[first])
+    i, j = np.nonzero(hits[first[rows]][:, second])
+    return rows[i], j
 
 
 def _joined(found: Sequence[Pairs]) -> Pairs:
@@ -96,7 +120,7 @@ def of_products(tile: Tile, first: Side, second: Side, wrong: npt.NDArray[np.boo
     """Return the pairs of two operands that are multiplied that agree with every probe."""
     live: Pairs | None = None
     held = first.operand
-    for row, column in elements(tile, wrong):
+    for row, column in elements(tile, wrong, 4 * held.near):
         line, element = (row, column) if held.name in ("a", "scale_a") else (_column(tile, row, column), row)
         if held.name == "b":
             element = row % tile.instruction.shape.m
@@ -104,11 +128,8 @@ def of_products(tile: Tile, first: Side, second: Side, wrong: npt.NDArray[np.boo
         weights = _finite(_weights(tile, held, second, line, row, column))
         target, near = held.T[line, element], 4 * held.near[line, element]
         if live is None:
-            found = []
-            for start in range(0, len(values), step := max(1, _BLOCK // max(1, len(weights)))):
-                hits = held.agrees(values[start : start + step] @ weights.T, target, near)
-                found.append(_nonzero(hits, start))
-            live = _joined(found)
+            (i, own), (j, other) = _distinct(values), _distinct(weights)
+            live = _pairs_of(held.agrees(values[i] @ weights[j].T, target, near), own, other)
         else:
             i, j = live
             kept = held.agrees((values[i] * weights[j]).sum(axis=1), target, near)
@@ -119,9 +140,13 @@ def of_products(tile: Tile, first: Side, second: Side, wrong: npt.NDArray[np.boo
 
 
 def _cheapest(first: Side, second: Side, pairs: Pairs) -> Pairs:
+    """Return the cheapest pairs, the first of equal cost."""
     i, j = pairs
-    order = np.argsort(first.cost[i] + second.cost[j], kind="stable")[:_KEPT]
-    return i[order], j[order]
+    cost = first.cost[i] + second.cost[j]
+    limit = np.partition(cost, _KEPT)[_KEPT]
+    below, at = np.flatnonzero(cost < limit), np.flatnonzero(cost == limit)
+    kept = np.sort(np.concatenate([below, at[: _KEPT - len(below)]]))
+    return i[kept], j[kept]
 
 
 def _finite(values: Numbers) -> Numbers:
@@ -190,7 +215,7 @@ def of_sums(tile: Tile, first: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> P
     live: Pairs | None = None
     held, n = first.operand, tile.instruction.shape.n
     offset = tile.offset.reshape(-1, n)
-    for row, column in elements(tile, wrong):
+    for row, column in elements(tile, wrong, 4 * held.near):
         line, element = _line(tile, held, row, column)
         parts = held.parts(evaluated(held, first.candidates, held.where[line]), line, element)
         made = _finite(parts).sum(axis=1)
@@ -200,11 +225,8 @@ def of_sums(tile: Tile, first: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> P
         target = held.T[line, element] + offset[row, column]
         near = 4 * held.near[line, element]
         if live is None:
-            found = []
-            for start in range(0, len(made), step := max(1, _BLOCK // len(values))):
-                hits = held.agrees(made[start : start + step, None] + values[None], target, near)
-                found.append(_nonzero(hits, start))
-            live = _joined(found)
+            (i, own), (j, other) = _distinct(made), _distinct(values)
+            live = _pairs_of(held.agrees(made[i, None] + values[None, j], target, near), own, other)
         else:
             i, j = live
             kept = held.agrees(made[i] + values[j], target, near)
@@ -237,18 +259,16 @@ def of_results(tile: Tile, first: Side, d: Side, wrong: npt.NDArray[np.bool_]) -
     made = made + rest
     made = np.concatenate([_finite(made), np.zeros((len(made), 1))], axis=1)
     actual = (tile.result - tile.offset * joint).reshape(-1)
-    near, found = 8 * float(np.nanmax(held.near)), list[Pairs]()
-    places = [row * form.shape.n + column for row, column in elements(tile, wrong)]
+    near = 8 * float(np.nanmax(held.near))
+    places = [row * form.shape.n + column for row, column in elements(tile, wrong, near)]
+    if not places:
+        return _joined([])
     every = evaluated(d.operand, d.candidates, np.array(places, np.intp)).T
-    once, which = np.unique(every[:1].reshape(-1), return_inverse=True)  # few places, many maps
-    for start in range(0, len(made) if places else 0, step := max(1, _BLOCK // max(1, len(d.cost)))):
-        part = made[start : start + step]
-        i, j = np.nonzero(held.agrees(part[:, once], actual[places[0]], near).take(which, axis=1))
-        for place, source in zip(places[1:], every[1:], strict=True):
-            kept = held.agrees(part[i, source[j]], actual[place], near)
-            i, j = i[kept], j[kept]
-        found.append((i + start, j))
-    return _joined(found)
+    i, j = _pairs_of(held.agrees(made, actual[places[0]], near), np.arange(len(made)), every[0])
+    for place, source in zip(places[1:], every[1:], strict=True):
+        kept = held.agrees(made[i, source[j]], actual[place], near)
+        i, j = i[kept], j[kept]
+    return i, j
 
 
 def of_both(tile: Tile, moved: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> Pairs:
@@ -259,7 +279,7 @@ def of_both(tile: Tile, moved: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> P
     back, products = np.argsort(tables[first], axis=1), tile.products.reshape(-1)
     near, made = 4 * float(np.nanmax(held.near)), tile.result.reshape(-1)
     i, j = np.indices((len(first), len(c.cost))).reshape(2, -1)
-    for row, column in elements(tile, wrong):
+    for row, column in elements(tile, wrong, near):
         place = row * n + column
         source = evaluated(held, c.candidates, np.array([place]))[:, 0]
         block, at = (source // count) * count, source % count

@@ -141,7 +141,7 @@ def _can_be_undone(mistake: Mistake, form: Instruction) -> bool:
     if mistake.arithmetic is None:
         return mistake.mend is not None and not {"c", "d"} & {*mistake.operands}
     other, meant = mistake.arithmetic, mistake.arithmetic.instruction
-    return not other.adds_c and other.half is None and (meant.c, meant.d) == (form.c, form.d)
+    return not other.adds_c and (meant.c, meant.d) == (form.c, form.d)
 
 
 def _cause(trial: Trial, found: Mapping[str, Mapping[int, Mistake]]) -> Cause:
