@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import c_kernels
+from tests.helpers.families import sample
 
 pytestmark = pytest.mark.skipif(
     bool(c_kernels.missing()), reason=c_kernels.missing() or "compilers are there"
@@ -15,8 +16,14 @@ COMPILED = [("sm_75", "-G"), ("sm_90", "-O3")]
 SLOW = {"recursion", "product_tiled", "interpreter"}  # one lane at a time takes seconds
 
 
-@pytest.mark.parametrize(("target", "option"), COMPILED)
-@pytest.mark.parametrize("run", c_kernels.runs(), ids=lambda run: run.name)
+@pytest.mark.parametrize(
+    ("run", "target", "option"),
+    [
+        pytest.param(run, *how, id="-".join((run.name, *how)))
+        for number, run in enumerate(c_kernels.runs())
+        for how in sample(COMPILED, 2, number)
+    ],
+)
 def test_a_kernel_leaves_what_it_leaves_on_the_host(run, target, option):
     if run.chip > int(target[3:]):
         pytest.skip(f"it needs sm_{run.chip}")

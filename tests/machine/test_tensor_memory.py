@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.families import sample
 from tests.helpers.tensor_core import BASE, COLUMNS, LANES, Run, Tile, copied_lanes, transfer_cell
 from warpsim.base.errors import Fault, IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError
 from warpsim.isa.layouts.tensor_memory import COPIES, TRANSFERS
@@ -113,7 +114,9 @@ def test_every_shape_loads_the_cells_of_the_manual(shape: str, count: int, half:
             assert found[thread, each] == want
 
 
-@pytest.mark.parametrize(("shape", "count", "half", "packed"), [form for form in FORMS if form[1] <= 8])
+@pytest.mark.parametrize(
+    ("shape", "count", "half", "packed"), sample((form for form in FORMS if form[1] <= 8), 2)
+)
 def test_every_shape_stores_the_cells_of_the_manual(shape: str, count: int, half: int, packed: bool) -> None:
     number, column = registers_of(shape, count), 8
     offset, pack = (" 5," if shape == "16x32bx2" else ""), ".unpack::16b" * packed

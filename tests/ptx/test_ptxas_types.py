@@ -14,6 +14,7 @@ import pytest
 import warpsim
 from tests.helpers import ptxas
 from tests.helpers.agreement import compare
+from tests.helpers.families import sample
 from tests.helpers.mutations import REGISTER_TYPES, Operand, Operands, legal_operands, spelled, vector
 from warpsim import Instruction
 from warpsim.ptx.operand_types import REGISTER_BITS
@@ -80,10 +81,10 @@ def others(operand: Operand) -> Iterator[Operand]:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_registers_of_every_type(target: str) -> None:
-    report = compare((text for form in FORMS[target] for text in retyped(form)), target)
+    report = compare(sample((text for form in FORMS[target] for text in retyped(form)), 2), target)
     listed = "\n".join(map(str, report.unexplained[:20]))
     assert not report.unexplained, f"{len(report.unexplained)} of {report.cases} statements:\n{listed}"
-    assert len(FORMS[target]) < report.legal < report.cases
+    assert len(FORMS[target]) / 2 < report.legal < report.cases
 
 
 @pytest.mark.parametrize("target", EMULATED)

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 import pytest
 
 from tests.helpers import ptxas
+from tests.helpers.families import usual
 from tests.helpers.warp_statements import (
     NOT_MODELLED,
     OPERANDS,
@@ -88,7 +89,9 @@ def test_forms(opcode: str) -> None:
 
 @pytest.mark.parametrize("opcode", sorted(OPERANDS))
 def test_mutants(opcode: str) -> None:
-    assert differing(statements(opcode, mutated(rows_of(opcode), 30, SEED)), "sm_100a", "9.0") == []
+    assert (
+        differing(statements(opcode, mutated(rows_of(opcode), usual(12, 30), SEED)), "sm_100a", "9.0") == []
+    )
 
 
 VERSIONS = [

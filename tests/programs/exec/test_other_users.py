@@ -153,11 +153,19 @@ def test_the_usual_folder_is_of_this_user(tmp_path: Path, monkeypatch: pytest.Mo
 # --- libraries ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    """A cache with libraries of its own."""
-    done = command("--chip", "sm_80", sys.executable, "-c", CLIENT, XDG_CACHE_HOME=str(tmp_path))
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a cache that has libraries."""
+    folder = tmp_path_factory.mktemp("cache")
+    done = command("--chip", "sm_80", sys.executable, "-c", CLIENT, XDG_CACHE_HOME=str(folder))
     assert done.stdout == "0\n"
+    return folder / "warpsim"
+
+
+@pytest.fixture
+def cache(compiled: Path, tmp_path: Path) -> Path:
+    """A cache with libraries of its own."""
+    shutil.copytree(compiled, tmp_path / "warpsim", symlinks=True)
     (place,) = (tmp_path / "warpsim").glob("exec-*")
     return place
 

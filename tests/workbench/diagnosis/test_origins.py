@@ -14,6 +14,7 @@ import pytest
 import warpsim
 from tests.helpers import kernel_cases, kernel_texts, packing_kernels, ptxas
 from tests.helpers.command_runner import CliRunner
+from tests.helpers.families import sample
 from tests.helpers.packing_kernels import Packing
 from warpsim.base.errors import Fault, OperandError, UndefinedBehavior
 from warpsim.isa.fragments import gather
@@ -100,7 +101,7 @@ def _compare_elements(one: OperandOrigins, source: Any, executed: Any) -> int:
     return compared
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", sample(KERNELS, 2))
 def test_every_element_of_a_kernel_is_where_it_is_said_to_be(name: str) -> None:
     case = kernel_cases.case(name)
     text = (kernel_cases.FOLDER / case.file).read_text()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import kernel_cases
+from tests.helpers.families import sample
 from warpsim.programs.launch.launching import load_text
 from warpsim.workbench.diagnosis.origins.element_origins import Origins, find_origins
 
@@ -35,7 +36,7 @@ def _origins(name: str) -> Origins:
     return find_origins(kernel, case.grid, case.block, arguments, inputs, case.shared_bytes, case.cluster)
 
 
-@pytest.mark.parametrize("name", _names())
+@pytest.mark.parametrize("name", sample(_names(), 2))
 def test_nothing_is_found_in_a_right_kernel(name: str) -> None:
     """Tensor maps are traced as arrays are, and so is what goes through tensor memory."""
     origins = _origins(name)

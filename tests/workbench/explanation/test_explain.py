@@ -14,7 +14,7 @@ import pytest
 import warpsim
 from tests.helpers import nasty
 from tests.helpers.dot_codes import codes_of
-from tests.helpers.families import each_of
+from tests.helpers.families import each_of, usual
 from tests.helpers.pages import Page
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.isa.architectures import ARCHITECTURES
@@ -129,7 +129,7 @@ def test_steps_add_up_on_corner_cases(form):
     rng = np.random.default_rng(SEED)
     rule = rule_for(form)
     for maker in nasty.makers(form):
-        dots = maker(form, 4, rng)
+        dots = maker(form, usual(2, 4), rng)
         codes = compute(nasty.operands(form, dots, rng), rule)
         for index, each in enumerate(codes_of(form, dots)):
             steps = steps_of(rule, form, each).steps

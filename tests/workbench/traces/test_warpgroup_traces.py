@@ -19,6 +19,7 @@ import pytest
 
 import warpsim
 from tests.helpers import ptxas
+from tests.helpers.families import sample
 from warpsim.base.errors import OperandError, TraceError
 from warpsim.base.files.archives import write_arrays
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
@@ -423,7 +424,7 @@ def test_every_kind_of_statement_is_deleted_in_every_kind_of_trace() -> None:
 # --- the traces of the package ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", sample(SHIPPED, 2))
 def test_every_statement_of_the_example_traces_is_needed(tmp_path: Path, name: str) -> None:
     """Every fence, commit, wait and barrier: without it something is reported, and nothing with it."""
     assert run_trace(read_trace(FOLDER / f"{name}.ptx")).hazards == ()

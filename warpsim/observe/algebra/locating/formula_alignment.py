@@ -12,7 +12,7 @@ Knows the two graphs; does not know outputs, lanes or texts.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, permutations
 from typing import Any
@@ -100,26 +100,14 @@ class Aligner:
                         found = edits
                     if loss(found, value) <= enough:
                         break
+        if all(edit.kind == "missing term" for edit in found) and (part := self._by_part(value, wanted)):
+            return part
         use = self._by_use(value, wanted) if cost(found) > 1.0 else []
         if use and not self.proves(found, self.root, self.wanted):
             missing = len(found) == 1 and found[0].kind == "missing" and found[0].value == value
             here = use[0]
             return [found[0]._replace(value=here.value, delta=here.delta, pc=here.pc)] if missing else use
-        return self._of_number(self._earliest(found, value, wanted), value, wanted)
-
-    def _earliest(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
-        """Return where a factor is first multiplied too much, of several statements that multiply by it."""
-        factor = edits[0].partner
-        if len(edits) > 1 or edits[0].kind != "extra" or edits[0].detail != "*" or edits[0].value != value:
-            return edits
-        by_statement = defaultdict[int, list[Edit]](list)
-        for key in self.kernel.below(value):
-            made = self.kernel.value(key)
-            if made is not None and made.name == "*" and factor in made.operands and key != value:
-                other = _other(made.operands, factor)
-                edit = self._edit("extra", key, other, key, other, factor, "*")
-                by_statement[made.pc].append(edit)
-        return next((each for each in by_statement.values() if self.proves(each, value, wanted)), edits)
+        return self._of_number(found, value, wanted)
 
     def _of_number(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
         """Return that a number in a sum is another, where the reference has the sum with a number more."""
@@ -161,11 +149,19 @@ class Aligner:
         users = (
             self.kernel.users(self.root, value) if self.slice.has(value) and self.slice.has(wanted) else []
         )
-        for user in users if len(users) > 1 else ():
+        return self._in_uses(users if len(users) > 1 else (), value, wanted)
+
+    def _by_part(self, value: int, wanted: int) -> list[Edit]:
+        """Return that a part of a sum stands in place of the sum, which the same thread has computed."""
+        users = self.kernel.users(self.root, value) if self.slice.has(wanted) else []
+        return self._in_uses([user for user in users if self.kernel.in_thread(user, wanted)], value, wanted)
+
+    def _in_uses(self, users: Sequence[int], value: int, wanted: int) -> list[Edit]:
+        """Return that a value stands in place of another in one of its uses, which puts the formula right."""
+        for user in users:
             right, made = self.kernel.with_operand(user, value, wanted), self.kernel.value(user)
-            edit = self._edit(
-                "operand", user, right, value, wanted, _other(made.operands, value) if made else 0
-            )
+            partner = _other(made.operands, value) if made else 0
+            edit = self._edit("operand", user, right, value, wanted, partner)
             if self.proves([edit], self.root, self.wanted):
                 return [edit]
         return []

@@ -443,11 +443,21 @@ class KernelGraph:
         return self._made_again(user, {key: other})
 
     def user(self, key: int) -> int:
-        """Return the first statement that computes another key of a key, -1 for none."""
+        """Return the first statement that computes another key of a key, or multiplies it, -1 for none."""
         for each in self.provenance.order:
-            if isinstance(each, Step) and (_any(each, key) & (each.made != key)).any():
+            multiplied = isinstance(each, Product) and any((x == _U(key)).any() for x in (each.a, each.b))
+            if multiplied or (isinstance(each, Step) and (_any(each, key) & (each.made != key)).any()):
                 return each.pc
         return -1
+
+    def in_thread(self, value: int, other: int) -> bool:
+        """Return whether the thread that computes a value computes another, too."""
+        user = self.provenance.origin(value)
+        if user is None or not isinstance(user.step, Step) or self.provenance.origin(other) is None:
+            return False
+        lane, place = user.step.lanes[user.at[0]], user.step.place
+        mine = (each for each in self.provenance.steps if each.place is place)
+        return any(((each.made == _U(other)) & (each.lanes == lane)).any() for each in mine)
 
     def in_other_thread(self, value: int, found: int, wanted: int) -> bool:
         """Return whether a thread computes a value of ``found``, its own element of a product, and uses

@@ -1,23 +1,19 @@
-"""Causes of a wrong launch, each with its evidence: checks, schedules, origins of operands, products."""
+"""Causes of a wrong launch, each with its evidence: checks, schedules, origins of operands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ....base.errors import Deadlock, Location, OperandError, WarpsimError
-from ....isa.instruction import Instruction
+from ....base.errors import Deadlock, Location, WarpsimError
 from ....observe.checks.findings import FindingError, LaunchFinding
 from ....programs.launch.fidelity import SCHEDULED
-from ..loops.loop_search import LoopCause, diagnose_product
-from ..origins.anchors import Anchored
 from ..origins.element_origins import Names, Origins, find_origins
 from ..origins.packing_checks import PackingFinding
-from .output_errors import OutputError, output_error
+from .output_errors import output_error
 from .repeated_launch import Array, Attempt, RepeatedLaunch
 from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
 
@@ -59,7 +55,6 @@ _AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix inst
 BY_TAGS = "each element was traced from its source by a key beside its data"
 _LINES = 4  # that a warning names
 _ORDERS = 16  # an output is that much farther off at most than the orders of two schedules differ
-_LARGEST = 1 << 27  # products of two elements that a whole product is searched with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,70 +369,6 @@ def _along(chain: Chain, finding: PackingFinding) -> Iterator[tuple[str, Locatio
     if chain.loads or _of_tensor(finding):
         yield from (("writes the shared memory that is read", place) for place in chain.writers)
     yield "the matrix instruction", finding.location
-
-
-# --- whole products --------------------------------------------------------------------------------
-
-
-def product_causes(
-    launch: RepeatedLaunch, origins: Origins, errors: Sequence[OutputError]
-) -> Iterator[Cause]:
-    """Yield mistakes that give an output from the whole matrices A and B that its instructions are given."""
-    sides = _matrices(launch, origins)
-    if sides is None:
-        return
-    form, A, B, at = sides
-    for error in errors:
-        if error.given.shape != (A.shape[0], B.shape[1]) or A.shape[0] * B.size > _LARGEST:
-            continue
-        try:
-            found = diagnose_product(form, A, B, error.given)
-        except (OperandError, ValueError):
-            continue  # an output of another type than D
-        for match in found.matches:
-            yield _of_match(match, error, at)
-
-
-def _of_match(match: LoopCause, error: OutputError, at: Location) -> Cause:
-    return Cause(
-        kind="product",
-        message=f"{error.name} is, bit for bit, the product with this mistake: {match.name}",
-        location=at,
-        evidence="the whole product was computed with the mistake",
-        fix=match.advice,
-        symptoms=match.also,
-    )
-
-
-def _matrices(launch: RepeatedLaunch, origins: Origins) -> tuple[Instruction, Array, Array, Location] | None:
-    """Return the form, A ``(m, k)``, B ``(k, n)`` and the place of the first instruction that has both."""
-    pairs: dict[int, dict[str, Anchored]] = {}
-    for operand in origins.operands:
-        if operand.tiles is not None and operand.role in ("a", "b") and operand.buffer is not None:
-            pairs.setdefault(id(operand.operand.given), {})[operand.role] = operand.tiles
-    for pair in pairs.values():
-        if pair.keys() != {"a", "b"}:
-            continue
-        form = pair["a"].tiles.operand.instruction
-        A, B = (whole_matrix(launch, pair[role], inner) for role, inner in (("a", "columns"), ("b", "rows")))
-        if (
-            A is not None
-            and B is not None
-            and A.shape[1] == B.shape[0]
-            and not form.sparse
-            and not form.scale
-        ):
-            return form, A, B, pair["a"].tiles.operand.given.location
-    return None
-
-
-def whole_matrix(launch: RepeatedLaunch, side: Anchored, inner: str) -> Array | None:
-    """Return the array that tiles come from, transposed where k does not run along ``inner``."""
-    buffer: Any = side.tiles.operand.buffer
-    array = launch.initial(buffer.parameter)
-    if array.ndim != 2:
-        return None
-    return array if side.tiles.inner_axis == inner else array.T
 
 
 # --- what to do about a finding of order --------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Why a launch is wrong: what is asked, in which order, and the verdict.
 
 First the launch itself: an error, a race or a deadlock is the cause, under the schedule that says most of it.
-Then outputs are compared; where some are wrong, other schedules, the origins of all operands and the whole
-product are asked. What has no evidence is not claimed.
+Then outputs are compared; where some are wrong, other schedules, the formula and the origins of all operands
+are asked. What has no evidence is not claimed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from .launch_causes import (
     elsewhere,
     order_cause,
     origin_causes,
-    product_causes,
     schedule_cause,
     traced,
     unwritten_causes,
@@ -107,7 +106,7 @@ class Verdict(Displayed):
 
     @property
     def kind(self) -> str:
-        """The kind of the cause: of a finding, of what is wrong with an operand, "schedule", "product"."""
+        """The kind of the cause: of a finding, of what is wrong with an operand, "schedule"."""
         return self.causes[0].kind if self.causes else ""
 
     @property
@@ -457,7 +456,6 @@ class _Search:
             or ([] if self._is_located() else reverted_mistakes(trial) or opcode_variants(trial, self.errors))
             or self._rounded()
             or [*origin_causes(self.launch, self.origins, _LOCATED)]
-            or [*product_causes(self.launch, self.origins, self.errors)]
         )
 
     def _trial(self) -> Trial:
