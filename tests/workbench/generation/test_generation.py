@@ -14,6 +14,7 @@ from warpsim.workbench.generation.cases.exhaustive import plan_of
 from warpsim.workbench.generation.cases.placement import legal_fields
 from warpsim.workbench.generation.coverage.bins import arithmetic_bins
 from warpsim.workbench.generation.coverage.vector_coverage import empty_coverage, gathered
+from warpsim.workbench.generation.sums.limits import limits_of
 from warpsim.workbench.vectors.formats import read_vectors
 from warpsim.workbench.vectors.sets import expected
 
@@ -234,13 +235,13 @@ def test_no_bin_is_hit_by_more_cases_than_there_are():
 
 
 def test_reasons_for_what_is_unreachable():
-    bins = arithmetic_bins(warpsim.decode(F16, target="sm_80"))
+    bins = arithmetic_bins(limits_of(warpsim.decode(F16, target="sm_80")))
     assert bins["alignment: set by the exponent floor"] == (
         "products have exponents from -28, above the floor of -132"
     )
     assert bins["a: +Inf"] == ""
     narrow = f"{MMA}.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e2m1.f32"
-    bins = arithmetic_bins(warpsim.decode(narrow, target="sm_120a"))
+    bins = arithmetic_bins(limits_of(warpsim.decode(narrow, target="sm_120a")))
     assert bins["a: +Inf"] == "e2m1 has no Inf"
     assert bins["gap F: product below product"] == "exponents differ by 4 at most, not by 25"
 

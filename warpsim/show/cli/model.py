@@ -43,7 +43,7 @@ class Request:
 
 @verb
 def model(source: Annotated[Mnemonic, Option(metavar="MNEMONIC")], *, request: Request) -> int:
-    """Write a golden model of a form on a chip: C99 with integers alone, to link without Python.
+    """Write a golden model of a form on a chip, in C99 and SystemVerilog, to link without Python.
 
     \b
     NAME.h, NAME.c    NAME_dot: a dot product of codes, with every intermediate
@@ -51,10 +51,15 @@ def model(source: Annotated[Mnemonic, Option(metavar="MNEMONIC")], *, request: R
                       takes them; of wgmma and tcgen05.mma on matrices of codes
     NAME.hpp          the same with std::array
     NAME_check.c      runs NAME_cases.h: corner cases with the D of the kernels
-    Makefile          make check; CMakeLists.txt does the same
+    NAME_bench.h, .c  corner cases made at run time, coverage counters, a scoreboard
+                      that names the mistake of a unit
+    NAME.sv           the model by DPI-C, and modules that check a unit
+    NAME_unit.sv      the unit, to be replaced; NAME_tb.sv runs it; NAME_dpi.c
+    Makefile          make check, make bench (Verilator 5); CMakeLists.txt: check
 
-    The header states the evidence of the rule. The functions are reentrant: no allocation, no globals, no
-    floating point. --unit changes numbers of the chip's rule: the model is then of a unit that no chip has.
+    The model has integers alone. The header states the evidence of the rule. The functions are reentrant:
+    no allocation, no globals, no floating point (the bench has static state). --unit changes numbers of
+    the chip's rule: the model is then of a unit that no chip has.
     Files that are there are kept, and the verb fails, without --force.
     """
     request.source = source

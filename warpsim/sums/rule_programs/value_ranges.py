@@ -13,6 +13,8 @@ from itertools import groupby
 from ...isa.formats import FORMATS, Format, Specials
 from .rule_operations import Operation, Program
 
+SPARE = 3  # bits by which products may exceed a power of two, where their leading bit aligns them
+
 
 @dataclass(frozen=True)
 class Part:
@@ -66,14 +68,16 @@ def format_part(name: str, element: Format, count: int) -> Part:
     return Part(name, count, fraction, most, element.minimum_exponent, high, special, most, fraction)
 
 
-def ranges_of(program: Program) -> Ranges:
+def ranges_of(program: Program, *, bounded: bool = True) -> Ranges:
     """Return the ranges of all values of a program.
 
-    Raises OverflowError for a sum that no alignment bounds: of a program that leaves terms out of it.
+    Raises OverflowError for a sum that no alignment bounds: of a program that leaves terms out of it; the
+    ranges that are not ``bounded`` have no ``units``.
     """
     found = _Analysis(program)
     for each in program.operations:
-        found.add(each)
+        if bounded or each.name not in ("cut", "total", "pick"):
+            found.add(each)
     return Ranges(found.parts, found.units)
 
 
@@ -95,7 +99,10 @@ class _Analysis:
     # --- numbers ---
 
     def _read(self, at: Operation, codes: str) -> None:
-        self.parts[at.result] = (format_part(at.result, FORMATS[at.given[0]], self.counts.get(codes, 1)),)
+        part = format_part(at.result, FORMATS[at.given[0]], self.counts.get(codes, 1))
+        if at.given[1:] == ("leading",):
+            part = replace(part, low=part.low - part.fraction)
+        self.parts[at.result] = (part,)
 
     def _convert(self, at: Operation, numbers: str) -> None:
         self.parts[at.result] = (format_part(at.result, FORMATS[at.given[0]], self._count(numbers)),)
@@ -108,8 +115,11 @@ class _Analysis:
 
     def _mul(self, at: Operation, left: str, right: str) -> None:
         (x,), (y,) = self.parts[left], self.parts[right]
-        fraction, most = x.fraction + y.fraction, x.most * y.most
+        spare = SPARE if at.given else 0
+        fraction, most = x.fraction + y.fraction + spare, x.most * y.most << spare
         exponents, special = (x.low + y.low, x.high + y.high), x.special or y.special
+        if at.given:
+            exponents = (exponents[0] - fraction, exponents[1] + spare)
         self.parts[at.result] = (
             Part(at.result, x.count, fraction, most, *exponents, special, most, fraction),
         )

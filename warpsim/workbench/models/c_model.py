@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from textwrap import wrap
 
 from ...base.errors import OperandError
+from ...base.files.archives import read_text
 from ...isa.fragments import legal_fields
 from ...isa.instruction import Instruction
 from ...isa.rules import Rule
 from ...sums.rule_programs.rule_templates import program_of
 from .c_dot import DotProduct, Field
-from .c_operands import Operands
+from .c_operands import Argument, Operands
 
 _WIDTH = 100
+_TEXTS = Path(__file__).parent
 
 
 def check_name(name: str, form: Instruction, rule: Rule) -> None:
     """Raise OperandError for a name that the model gives something else."""
-    code = re.sub(r"/\*.*?\*/", "", CModel("_", form, rule).source(), flags=re.DOTALL)
+    texts = [CModel("_", form, rule).source(), *map(read_text, sorted(_TEXTS.glob("*.c")))]
+    code = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     if name in re.findall(r"\w+", code):
         raise OperandError(f"{name} is a name inside the model: choose another, such as {name}_model")
 
@@ -99,65 +103,84 @@ class CModel:
             *self.dot.functions(),
             "\n".join(self.dot.body()),
             *self.operands.functions(),
+            "\n".join(self._element()),
             "\n".join(self._body()),
             "\n".join(self._legal_lines("defined")),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
-    def _body(self) -> Iterator[str]:
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        """The arguments without D."""
+        return self.arguments[:-1]
+
+    @property
+    def scales(self) -> str:
+        """What is passed of the scales of an element, after its codes."""
+        return ", scales_a, scales_b" if self.form.scale else ""
+
+    def _element(self) -> Iterator[str]:
+        """Yield the function that gathers an element's codes of A, of B, and its scales."""
         form, word = self.form, self.dot.word
-        m, n, products = form.shape.m, form.shape.n, form.products
-        yield f"{self.prototype} {{"
-        yield f"  {word} left[{form.stored_k}], right[{form.stored_k}], code;"
-        if form.scale:
-            yield f"  {word} scales_a[{form.stored_k}], scales_b[{form.stored_k}];"
-        yield f"  int {', '.join(self._counters())};"
-        if self.operands.in_registers:
-            words = form.lanes * form.held("d").words
-            yield f"  {word} result[{words}]; /* d may be c */"
-            yield f"  for (at = 0; at < {words}; at++) result[at] = 0;"
-        first = f"{m} * product" if products > 1 else "0"
-        last = f"{m} * product + {m}" if products > 1 else str(m)
-        if products > 1:
-            yield f"  for (product = 0; product < {products}; product++)"
-        yield f"  for (row = {first}; row < {last}; row++)"
-        yield f"  for (column = 0; column < {n}; column++) {{"
-        yield f"    for (s = 0; s < {form.stored_k}; s++) {{"
-        yield from (f"      {line}" for line in self._factors())
-        yield "    }"
-        scales = ", scales_a, scales_b" if form.scale else ""
-        yield f"    code = {self.name}_dot(left, right, c_code(c, row, column){scales}, 0);"
-        yield from (f"    {line}" for line in self._store())
+        outputs = ["left", "right", *(["scales_a", "scales_b"] if form.scale else [])]
+        given = [*(each.declaration for each in self.inputs if each.name != "c"), "int row", "int column"]
+        yield "/* What an element of D is made of: A as it is stored, and what it meets of B. */"
+        yield f"static void element({', '.join(given)},"
+        yield f"                    {', '.join(f'{word} *{each}' for each in outputs)}) {{"
+        yield f"  int s, k{', chunk, field, index' if form.sparse else ''};"
+        yield f"  for (s = 0; s < {form.stored_k}; s++) {{"
+        yield from (f"    {line}" for line in self._factors())
         yield "  }"
-        if self.operands.in_registers:
-            yield f"  for (at = 0; at < {form.lanes * form.held('d').words}; at++) d[at] = result[at];"
         if any(each.name == "selector" for each in self.arguments) and len(form.selectors) == 1:
             yield "  (void)selector;"
         yield "}"
 
-    def _counters(self) -> Iterator[str]:
-        yield from ("row", "column", "s", "k")
-        if self.form.products > 1:
-            yield "product"
-        if self.operands.in_registers:
-            yield "at"
-        if self.form.sparse:
-            yield from ("chunk", "field", "index")
+    @property
+    def rows(self) -> int:
+        """The rows of D; those of independent products are stacked."""
+        return self.form.shape.m * self.form.products
 
-    def _factors(self) -> Iterator[str]:
-        form, pattern = self.form, self.form.pattern
-        yield "left[s] = a_code(a, row, s);"
+    def _body(self) -> Iterator[str]:
+        form, word = self.form, self.dot.word
+        words = form.lanes * form.held("d").words if self.operands.in_registers else 0
+        yield f"{self.prototype} {{"
+        yield f"  {word} left[{form.stored_k}], right[{form.stored_k}], code;"
+        if form.scale:
+            yield f"  {word} scales_a[{form.stored_k}], scales_b[{form.stored_k}];"
+        yield f"  int row, column{', at' if words else ''};"
+        if words:
+            yield f"  {word} result[{words}]; /* d may be c */"
+            yield f"  for (at = 0; at < {words}; at++) result[at] = 0;"
+        given = ", ".join(each.name for each in self.inputs if each.name != "c")
+        yield f"  for (row = 0; row < {self.rows}; row++)"
+        yield f"  for (column = 0; column < {form.shape.n}; column++) {{"
+        yield f"    element({given}, row, column, left, right{self.scales});"
+        yield f"    code = {self.name}_dot(left, right, c_code(c, row, column){self.scales}, 0);"
+        yield from (f"    {line}" for line in self._store())
+        yield "  }"
+        if words:
+            yield f"  for (at = 0; at < {words}; at++) d[at] = result[at];"
+        yield "}"
+
+    def column_of(self) -> Iterator[str]:
+        """Yield what sets ``k``, the row of B that stored element ``s`` of A meets."""
+        pattern = self.form.pattern
         if pattern is None:
             yield "k = s;"
-        else:
-            half = f"s / {pattern.unit} % 2" if pattern.unit > 1 else "s % 2"
-            index = "field >> 1 & 1" if pattern.kept == 1 else f"field >> 2 * ({half}) & 3"
-            unit = f" * {pattern.unit} + s % {pattern.unit}" if pattern.unit > 1 else ""
-            yield f"chunk = s / {pattern.stored};"
-            yield f"field = (int){self.operands.field_of_chunk()};"
-            yield f"index = {index};"
-            yield f"k = chunk * {pattern.chunk} + index{unit};"
-        row = f"{form.shape.k} * product + k" if form.products > 1 else "k"
+            return
+        half = f"s / {pattern.unit} % 2" if pattern.unit > 1 else "s % 2"
+        index = "field >> 1 & 1" if pattern.kept == 1 else f"field >> 2 * ({half}) & 3"
+        unit = f" * {pattern.unit} + s % {pattern.unit}" if pattern.unit > 1 else ""
+        yield f"chunk = s / {pattern.stored};"
+        yield f"field = (int){self.operands.field_of_chunk()};"
+        yield f"index = {index};"
+        yield f"k = chunk * {pattern.chunk} + index{unit};"
+
+    def _factors(self) -> Iterator[str]:
+        form = self.form
+        yield "left[s] = a_code(a, row, s);"
+        yield from self.column_of()
+        row = f"{form.shape.k} * (row / {form.shape.m}) + k" if form.products > 1 else "k"
         yield f"right[s] = b_code(b, {row}, column);"
         if form.scale:
             chunk = f"k / {form.shape.k // form.scale_chunks}"

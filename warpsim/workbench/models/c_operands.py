@@ -112,7 +112,7 @@ class Operands:
 
     def functions(self) -> Iterator[str]:
         """Yield a function for the codes of each operand that is read."""
-        yield from (self._reader(name) for name in "abc")
+        yield from (self.reader(name) for name in "abc")
         if self.form.pattern is not None:
             yield self._function(
                 "e_field", "const uint32_t *e, int selector", ("row", "chunk"), self._field()
@@ -120,7 +120,8 @@ class Operands:
         for side in "ab" if self.form.scale else "":
             yield self._scale_reader(side)
 
-    def _reader(self, name: str) -> str:
+    def reader(self, name: str) -> str:
+        """Return the function for the code of an element of a matrix."""
         element = self.form.format(name)
         if self.in_registers:
             lane, register, bit = self.place(name)
@@ -148,39 +149,64 @@ class Operands:
 
     def _field(self) -> str:
         """Return the metadata of a chunk of a row."""
+        word, bit = self._field_place()
+        return f"e[{word}] >> ({bit}) & 15" if self.in_registers else f"e[{word}] & 15"
+
+    def _field_place(self) -> tuple[str, str]:
+        """Return the word of e and the lowest bit of the metadata of a chunk of a row."""
         pattern = self.form.pattern
         assert pattern is not None, "the form is sparse"
         chunks = self.form.shape.k // pattern.chunk
         if not self.in_registers:
-            return f"e[row * {chunks} + chunk] & 15"
+            return f"row * {chunks} + chunk", "0"
         shape, names = (self.form.shape.m, chunks), ("row", "chunk", "selector")
         maps = [metadata_map(self.form, selector) for selector in self.form.selectors]
         lane, bit = (
             expression(np.stack([each[:, at].reshape(shape) for each in maps], -1), names) for at in (0, 1)
         )
-        return f"e[{lane}] >> ({bit}) & 15"
+        return lane, bit
 
     def _scale_reader(self, side: str) -> str:
-        name, line = f"scale_{side}", "row" if side == "a" else "column"
+        name = f"scale_{side}"
         given = f"const uint32_t *{name}, int byte_id, int thread_id"
+        word, bit = self._scale_place(side)
+        value = f"{name}[{word}] >> {bit} & 0xffu" if self.in_registers else f"{name}[{word}] & 0xffu"
+        return self._function(f"{name}_code", given, (_line(side), "chunk"), value)
+
+    def _scale_place(self, side: str) -> tuple[str, str]:
+        """Return the word and the lowest bit of the scale of a chunk of k."""
         if self.in_registers:
             index = self.form.scales(side).layout.index  # (line, chunk, thread, byte, 2)
-            lane = expression(index[:, 0, :, 0, 0], (line, "thread_id"))
-            value = f"{name}[{lane}] >> 8 * (chunk + byte_id) & 0xffu"
-        else:
-            at = (
-                f"row * {self.form.scale_chunks} + chunk"
-                if side == "a"
-                else f"chunk * {self.form.shape.n} + column"
-            )
-            value = f"{name}[{at}] & 0xffu"
-        return self._function(f"{name}_code", given, (line, "chunk"), value)
+            return expression(index[:, 0, :, 0, 0], (_line(side), "thread_id")), "8 * (chunk + byte_id)"
+        chunks, n = self.form.scale_chunks, self.form.shape.n
+        return f"row * {chunks} + chunk" if side == "a" else f"chunk * {n} + column", "0"
+
+    # --- functions that write ---
+
+    def writers(self) -> Iterator[str]:
+        """Yield a function that writes a code for each operand."""
+        yield from (self._writer(name) for name in "abcd")
+        if self.form.pattern is not None:
+            yield _put("uint32_t *e, int selector", ("row", "chunk"), self._field_place(), 15)
+        for side in "ab" if self.form.scale else "":
+            given, at = f"uint32_t *scale_{side}, int byte_id, int thread_id", (_line(side), "chunk")
+            yield _put(given, at, self._scale_place(side), 255)
+
+    def _writer(self, name: str) -> str:
+        if not self.in_registers:
+            word = f"row * {self.form.matrix_shape(name)[1]} + column"
+            return _put(f"{self.word} *{name}", _AT, (word, "0"), self.form.format(name).mask)
+        lane, register, bit = self.place(name)
+        word = f"({lane}) * {self.form.held(name).words} + ({register})"
+        storage = self.form.storage(name)
+        kept = (1 << storage.bits - storage.shift) - 1
+        return _put(f"{self.word} *{name}", _AT, (word, bit), kept)
 
     def _function(self, name: str, given: str, at: Sequence[str], value: str) -> str:
         names = [*(each.split()[-1].lstrip("*") for each in given.split(", ")), *at]
         unused = [f"  (void){each};\n" for each in names if not _uses(value, each)]
         listed = ", ".join([given, *(f"int {each}" for each in at)])
-        word = self.word if name in ("a_code", "b_code", "c_code") else "uint32_t"
+        word = self.word if name in ("a_code", "b_code", "c_code", "d_code") else "uint32_t"
         return f"static {word} {name}({listed}) {{\n{''.join(unused)}  return {value};\n}}"
 
     # --- calls ---
@@ -193,6 +219,24 @@ class Operands:
         """Return the call for the scale of a chunk of k."""
         ids = f"byte_id_{side}, thread_id_{side}" if self.in_registers else "0, 0"
         return f"scale_{side}_code(scale_{side}, {ids}, {'row' if side == 'a' else 'column'}, {chunk})"
+
+
+def _line(side: str) -> str:
+    return "row" if side == "a" else "column"
+
+
+def _put(given: str, at: Sequence[str], place: tuple[str, str], mask: int) -> str:
+    """Return a function that replaces the bits of a code in a word: arguments, coordinates, word and bit."""
+    index, bit = place
+    array, *others = (each.split()[-1].lstrip("*") for each in given.split(", "))
+    word = given.split()[0]
+    unused = "".join(f"  (void){x};\n" for x in (*others, *at) if not _uses(f"{index} {bit}", x))
+    listed = ", ".join(f"int {each}" for each in at)
+    return (
+        f"static void put_{array}({given}, {listed}, {word} code) {{\n{unused}"
+        f"  {word} *at = &{array}[{index}], mask = ({word}){constant(mask)};\n"
+        f"  *at = (*at & ~(mask << ({bit}))) | (code & mask) << ({bit});\n}}"
+    )
 
 
 def _uses(value: str, name: str) -> bool:

@@ -37,37 +37,39 @@ _WIDE_MUL = """
   n.m = x.m * y.m;
   n.h = xh * yh + (middle >> 32) + (other >> 32);"""
 
-CUTS = {
-    "zero": """/* A number without its lowest bits, down of them (-down are added): toward zero. */
+CUT = """/* A number without its lowest bits, down of them (-down are added): toward zero. */
 static int64_t cut_zero(number n, int32_t down) {
   uint64_t m = n.m;
   if (m == 0 || n.kind || down > 63) return 0;
   m = down > 0 ? m >> down : m << -down;
   return n.negative ? -(int64_t)m : (int64_t)m;
-}""",
-    "down": """/* A number without its lowest bits, down of them (-down are added): toward minus infinity. */
-static int64_t cut_down(number n, int32_t down) {
-  uint64_t m = n.m, kept;
+}"""
+
+_FAR_CUT = """/* A number cut by the mode "@mode"; at most 2**55 units. */
+static int64_t cut_far_@name(number n, int32_t down) {
+  uint64_t m = n.m, kept = 0, rest = 1, half = 2;
   if (m == 0 || n.kind) return 0;
-  if (down > 63) return n.negative ? -1 : 0;
-  kept = down > 0 ? m >> down : m << -down;
-  if (n.negative && down > 0 && (kept << down) != m) kept++;
-  return n.negative ? -(int64_t)kept : (int64_t)kept;
-}""",
-    "nearest": """/* A number without its lowest bits, down of them (-down are added): to nearest even. */
-static int64_t cut_nearest(number n, int32_t down) {
-  uint64_t m = n.m, kept, half, rest;
-  if (m == 0 || n.kind || down > 63) return 0;
   if (down <= 0) {
-    kept = m << -down;
-  } else {
-    half = UINT64_C(1) << (down - 1);
+    kept = down < -55 || m >> (55 + down) ? UINT64_C(1) << 55 : m << -down;
+    rest = 0;
+  } else if (down <= 63) {
     kept = m >> down;
-    rest = m & (2 * half - 1);
-    if (rest > half || (rest == half && (kept & 1))) kept++;
+    rest = m & ((UINT64_C(1) << down) - 1);
+    half = UINT64_C(1) << (down - 1);
   }
+  (void)half, (void)rest;
+  @change;
   return n.negative ? -(int64_t)kept : (int64_t)kept;
-}""",
+}"""
+_CHANGES = {
+    "zero": "(void)rest",
+    "down": "kept += rest && n.negative",
+    "up": "kept += rest && !n.negative",
+    "nearest": "kept += rest > half || (rest == half && (kept & 1))",
+    "halves up": "kept += rest >= half",
+    "away": "kept += rest != 0",
+    "sticky": "kept |= rest != 0",
+    "coarse": "kept -= kept & 1",
 }
 
 SPECIAL = """/* What Inf and NaN make of a sum: 0 nothing, 1 +Inf, 2 -Inf, 3 NaN. */
@@ -146,7 +148,7 @@ static wide minus(wide x) {
 static int32_t length_wide(wide x) { return x.h ? 64 + length(x.h) : length(x.l); }
 
 /* The exact sum of one or two numbers, rounded once (IEEE 754). scale[i] are the fraction bits of x[i].
-   mode: 0 to nearest even, 1 toward zero, 2 down, 3 up. */
+   mode: 0 to nearest even, 1 toward zero, 2 down, 3 up, 4 to nearest, ties away from zero. */
 static uint64_t ieee(const number *x, const int *scale, int count, int mode, int fraction, int exponent_bits,
                      uint64_t nan) {
   int32_t bias = (1 << (exponent_bits - 1)) - 1, low = 1 - bias - fraction, top = INT32_MIN;
@@ -191,12 +193,13 @@ static uint64_t ieee(const number *x, const int *scale, int count, int mode, int
   away = mode == 0   ? rest > 2 || (rest == 2 && (kept & 1))
          : mode == 2 ? negative && rest
          : mode == 3 ? !negative && rest
-                     : 0;
+                     : mode == 4 && rest >= 2;
   kept += (uint64_t)away;
   place += s;
   code = place - low >= 1 << exponent_bits ? infinity : ((uint64_t)(place - low) << fraction) + kept;
   if (code >= infinity) {
-    code = mode == 0 || (mode == 2 && negative) || (mode == 3 && !negative) ? infinity : infinity - 1;
+    away = mode == 0 || mode == 4 || (mode == 2 && negative) || (mode == 3 && !negative);
+    code = infinity - !away;
   }
   return negative ? code | sign : code;
 }"""
@@ -215,6 +218,16 @@ def multiplication(*, wide: bool) -> str:
         .replace("@empty", empty(wide=wide))
         .replace("@", _WIDE_MUL if wide else _NARROW_MUL)
     )
+
+
+def far_cut(mode: str) -> str:
+    """Return the cut of a mode for terms that no alignment bounds."""
+    return _FAR_CUT.replace("@mode", mode).replace("@name", c_name(mode)).replace("@change", _CHANGES[mode])
+
+
+def c_name(mode: str) -> str:
+    """Return a mode as a part of an identifier."""
+    return mode.replace(" ", "_")
 
 
 def ieee_sum(*, wide: bool) -> str:
@@ -278,18 +291,21 @@ def _float_lines(element: Format) -> Iterator[str]:
         yield f"  if (field == {full}{also}) n.kind = 2;"
 
 
-def rounding_name(output: Output) -> str:
+def rounding_name(output: Output, mode: str = "") -> str:
     """Return the name of the function that rounds to an output."""
-    return f"round_{output.format}_{output.precision}_{'nearest' if output.nearest else 'zero'}"
+    way = mode or ("nearest" if output.nearest else "zero")
+    return f"round_{output.format}_{output.precision}_{way}"
 
 
-def rounding(output: Output, element: Format) -> Iterator[str]:
-    """Yield the function that rounds ``total * 2**unit`` once; Inf and NaN come before. Zero is +0."""
+def rounding(output: Output, element: Format, mode: str = "") -> Iterator[str]:
+    """Yield the function that rounds ``total * 2**unit`` once; Inf and NaN come before. Zero is +0.
+
+    Only a wrong unit has a ``mode``: of IEEE 754, where too large is not always Inf.
+    """
     smallest = element.minimum_exponent - (output.precision - 1)
     infinity, sign = constant(element.infinity), constant(element.sign_bit)
-    mode = "to nearest even" if output.nearest else "toward zero"
-    yield f"/* {output.precision} bits, {mode}; a magnitude that is too large is Inf, and zero is +0. */"
-    yield f"static uint64_t {rounding_name(output)}(int64_t total, int32_t unit, int32_t found) {{"
+    yield f"/* {output.precision} bits, {_WAYS[mode or ('rn' if output.nearest else 'rz')]}; zero is +0. */"
+    yield f"static uint64_t {rounding_name(output, mode)}(int64_t total, int32_t unit, int32_t found) {{"
     yield "  int negative = total < 0;"
     yield "  uint64_t m = negative ? (uint64_t)-total : (uint64_t)total, kept, code;"
     yield "  int32_t place, down;"
@@ -302,18 +318,39 @@ def rounding(output: Output, element: Format) -> Iterator[str]:
     yield "  if (down <= 0) {"
     yield "    kept = m << -down;"
     yield "  } else if (down > 63) {"
-    yield "    kept = 0;"
+    yield f"    kept = {_GROWN[mode][0] if mode else 0};"
     yield "  } else {"
-    if output.nearest:
-        yield "    uint64_t half = UINT64_C(1) << (down - 1), rest = m & (2 * half - 1);"
+    if output.nearest or mode:
+        grows = _GROWN[mode or "rn"][1]
+        if "half" in grows:
+            yield "    uint64_t half = UINT64_C(1) << (down - 1), rest = m & (2 * half - 1);"
+        elif "rest" in grows:
+            yield "    uint64_t rest = m & ((UINT64_C(1) << down) - 1);"
         yield "    kept = m >> down;"
-        yield "    if (rest > half || (rest == half && (kept & 1))) kept++;"
+        yield f"    if ({grows}) kept++;"
     else:
         yield "    kept = m >> down;"
     yield "  }"
     shift = element.fraction_bits + 1 - output.precision
     moved = f"(kept << {shift})" if shift else "kept"
     yield f"  code = ((uint64_t)(place - {c_int(smallest)}) << {element.fraction_bits}) + {moved};"
-    yield f"  if (code > {infinity}) code = {infinity};"
+    largest = f"{infinity} - !({_GROWN[mode][2]})" if mode else infinity
+    yield f"  if (code {'>=' if mode else '>'} {infinity}) code = {largest};"
     yield f"  return code && negative ? code | {sign} : code;"
     yield "}"
+
+
+_WAYS = {
+    "rn": "to nearest even, a magnitude that is too large is Inf",
+    "rz": "toward zero, a magnitude that is too large is Inf",
+    "ra": "to nearest, ties away from zero",
+    "rm": "toward -Inf",
+    "rp": "toward +Inf",
+}
+_GROWN = {  # far below the last place, beside it; whether too large is Inf
+    "rn": ("0", "rest > half || (rest == half && (kept & 1))", "1"),
+    "ra": ("0", "rest >= half", "1"),
+    "rz": ("0", "0", "0"),
+    "rm": ("(uint64_t)negative", "negative && rest", "negative"),
+    "rp": ("(uint64_t)!negative", "!negative && rest", "!negative"),
+}

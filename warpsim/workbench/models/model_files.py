@@ -26,7 +26,10 @@ from ...sums.arithmetic import numerics, reference
 from ..generation.coverage.vector_coverage import gathered
 from ..generation.generate import generate_vectors
 from ..vectors.sets import Part
+from .c_bench import CBench
 from .c_model import CModel
+from .corner_tiles import tiles_of
+from .sv_model import SvModel
 
 Array = npt.NDArray[Any]
 _WORDS = 100_000  # of all cases, about
@@ -171,12 +174,20 @@ def wrapper_lines(model: CModel) -> Iterator[str]:
 
 
 _MAKEFILE = """CFLAGS ?= -O2
+VERILATOR ?= verilator
+ARGUMENTS ?=
 NAME_check: NAME_check.c NAME.c NAME.h NAME_cases.h
 \t$(CC) -std=c99 -Wall -Wextra -Wpedantic $(CFLAGS) -o $@ NAME_check.c NAME.c
 
-.PHONY: check
+obj_dir/NAME_tb: NAME.sv NAME_unit.sv NAME_tb.sv NAME_dpi.c NAME_bench.c NAME_bench.h NAME.c NAME.h
+\t$(VERILATOR) --binary --timing -Wno-fatal -Wno-lint --top-module NAME_tb -CFLAGS -I.. -o NAME_tb \\
+\t  NAME.sv NAME_unit.sv NAME_tb.sv NAME_dpi.c NAME_bench.c
+
+.PHONY: check bench
 check: NAME_check
-\t./NAME_check"""
+\t./NAME_check
+bench: obj_dir/NAME_tb
+\t./obj_dir/NAME_tb $(ARGUMENTS)"""
 
 _CMAKE = """cmake_minimum_required(VERSION 3.13)
 project(NAME C)
@@ -191,13 +202,16 @@ add_test(NAME check COMMAND NAME_check)"""
 
 def files_of(model: CModel, cases: Sequence[Case]) -> dict[str, str]:
     """Return the files of the folder, by name."""
-    name = model.name
+    name, bench = model.name, CBench(model, tiles_of(model.form))
     return {
         f"{name}.h": model.header(),
         f"{name}.c": model.source(),
         f"{name}.hpp": _text(wrapper_lines(model)),
         f"{name}_cases.h": _text(cases_lines(model, cases)),
         f"{name}_check.c": _text(check_lines(model, cases)),
+        f"{name}_bench.h": bench.header(),
+        f"{name}_bench.c": bench.source(),
+        **SvModel(model, bench).files(),
         "Makefile": _MAKEFILE.replace("NAME", name) + "\n",
         "CMakeLists.txt": _CMAKE.replace("NAME", name).replace(f"add_test({name} ", "add_test(NAME ") + "\n",
     }

@@ -17,9 +17,9 @@ from ....sums.execution.pipeline import rule_for
 from ....sums.rule_programs.program_rewrites import Rewrite, rewrites, rewritten
 from ...generation.sums.limits import limits_of
 from ...generation.sums.program_sums import inputs_of, program_codes
+from ...generation.sums.rewrite_words import rewrite_words
 from ..library.arithmetic_mistakes import Arithmetic, as_tiles, gathered_operands
 from ..library.mistake import Mistake
-from ..library.rewrite_words import rewrite_words
 from .mistake_search import Case
 
 _EVIDENCE = 3  # wrong elements

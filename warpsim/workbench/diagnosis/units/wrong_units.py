@@ -18,7 +18,7 @@ from ....sums.rule_programs.program_rewrites import Rewrite, rewrites, rewritten
 from ....sums.rule_programs.rule_operations import Program
 from ...generation.sums.limits import Limits
 from ...generation.sums.program_sums import inputs_of, program_codes
-from ..library.rewrite_words import rewrite_words
+from ...generation.sums.rewrite_words import rewrite_words
 from .operand_readings import Reading, readings
 
 Array = npt.NDArray[Any]

@@ -22,9 +22,8 @@ Reason = reasons.Reason
 Entry = tuple[str, Reason]
 
 
-def arithmetic_bins(instruction: Instruction) -> dict[str, Reason]:
+def arithmetic_bins(limits: Limits) -> dict[str, Reason]:
     """Return the bins of the arithmetic of an instruction, and why each is out of reach (or "")."""
-    limits = limits_of(instruction)
     found: dict[str, Reason] = {}
     for part in _parts(limits):
         found.update(part(limits))

@@ -26,6 +26,7 @@ from ...vectors.parted import SetInParts
 from ...vectors.sets import Part, VectorSet, immediates_of
 from ..cases.placement import legal_fields, swizzles_of
 from ..sums.exact_numbers import Array
+from ..sums.limits import limits_of
 from .bins import arithmetic_bins, repeated_bins
 from .observations import Mask, observations
 
@@ -136,7 +137,7 @@ def empty_coverage(instruction: Instruction, a_in: str = "shared") -> Coverage:
     """Return the bins of an instruction, none of them hit; ``a_in`` is where wgmma has A."""
     return Coverage(
         instruction=instruction,
-        bins=arithmetic_bins(instruction) | setting_bins(instruction, a_in),
+        bins=arithmetic_bins(limits_of(instruction)) | setting_bins(instruction, a_in),
         repeated=repeated_bins(instruction) | {_setting_name("scale_d", 0)},
     )
 

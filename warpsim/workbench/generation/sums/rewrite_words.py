@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....sums.rule_programs.program_rewrites import EVERYTHING, Rewrite
-from ...generation.sums.limits import Limits
+from .limits import Limits
 
 _CUTS = {
     "nearest": "rounded to nearest",
