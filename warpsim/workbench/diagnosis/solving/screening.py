@@ -22,7 +22,7 @@ _WRONG, _RIGHT = 16, 8  # elements of D that are probed
 _BLOCK = 1 << 20  # numbers at once
 _FEW = 64  # candidates that are compared on all of D at once
 _KEPT = 1 << 18  # candidates in some places only that agree with the first probe
-_MORE = 4  # probes where these are more
+_MORE = 3  # probes where these are more
 _COMPARED = 1 << 11  # candidates that are compared on all of D
 _SAMPLED = 1 << 11  # places, of which the nearest candidates are compared
 _CHEAP = 3  # of maps that are joined with other sources
@@ -143,10 +143,17 @@ def screened_partly(operand: Operand, few: list[Probe]) -> Candidates:
         found.append(Candidates(part.source[at], part.atom[at], predicate))
     made = Candidates(*(np.concatenate(each) for each in zip(*found, strict=True)))
     if len(made.source) > _KEPT:
-        made = surviving(operand, made, few[1:_MORE])
+        made = surviving(operand, made, [each for each in few[1:] if _tells(operand, each)][:_MORE])
     if len(made.source) <= _KEPT:
         return made
     return made.of(np.argsort(costs(operand, made), kind="stable")[:_KEPT])
+
+
+def _tells(operand: Operand, probe: Probe) -> bool:
+    """Return whether an element of D is off by more than rounding, as the operand stands."""
+    line, element = probe.line, probe.element
+    own = operand.parts(operand.where[line], line, element).sum()
+    return not operand.agrees(own, operand.T[line, element], operand.near[line, element])
 
 
 # --- all probes, all of D --------------------------------------------------------------------------------
