@@ -70,25 +70,35 @@ def metadata(name: str, form: Any, names: str | Records, hints: str, change: Cal
 metadata(
     "e shifted left by one index",
     SPARSE,
-    r"shifted.*2 bits|2 bits.*shift",
+    said("e", "shifted", field="index", by=-1),
     "metadata",
     lambda e: e << np.uint32(2),
 )
-metadata("e shifted right by one field", SPARSE, r"shifted.*4 bits", "metadata", lambda e: e >> np.uint32(4))
 metadata(
-    "e shifted left by a field, k64", SPARSE_S8, r"shifted.*4 bits", "metadata", lambda e: e << np.uint32(4)
+    "e shifted right by one field",
+    SPARSE,
+    said("e", "shifted", field="index", by=2),
+    "metadata",
+    lambda e: e >> np.uint32(4),
+)
+metadata(
+    "e shifted left by a field, k64",
+    SPARSE_S8,
+    said("e", "shifted", field="index", by=-2),
+    "metadata",
+    lambda e: e << np.uint32(4),
 )
 metadata(
     "e: lower half-word only",
     SPARSE,
-    r"half.*(only|zero|missing)",
+    said("e", "zero") + said("e", "where", field="half-word", bit=0, **{"is": 1}),
     "metadata",
     lambda e: e & np.uint32(0xFFFF),
 )
 metadata(
     "e: upper half-word only",
     SPARSE,
-    r"half.*(only|zero|missing)",
+    said("e", "zero") + said("e", "where", field="half-word", bit=0, **{"is": 0}),
     "metadata",
     lambda e: e & np.uint32(0xFFFF0000),
 )
@@ -99,11 +109,27 @@ metadata(
     "metadata",
     lambda e: e & np.uint32(0xFFFF) | e << np.uint32(16),
 )
-metadata("e: only lane 12 is zero", SPARSE, r"metadata.*lane 12", "lane 12|row", lambda e: put(e, 12, 0))
 metadata(
-    "e: lanes 16-31 zero", SPARSE, r"metadata.*lanes 16", "lanes 16|rows", lambda e: put(e, slice(16, 32), 0)
+    "e: only lane 12 is zero",
+    SPARSE,
+    said("e", "zero") + said("e", "where", field="lane", value=12),
+    "lane 12|row",
+    lambda e: put(e, 12, 0),
 )
-metadata("e: lane 8 has lane 4's word", SPARSE, r"metadata.*lane", "lane|row", lambda e: put(e, 8, e[4]))
+metadata(
+    "e: lanes 16-31 zero",
+    SPARSE,
+    said("e", "zero") + said("e", "where", field="lane", bit=4, **{"is": 1}),
+    "lanes 16|rows",
+    lambda e: put(e, slice(16, 32), 0),
+)
+metadata(
+    "e: lane 8 has lane 4's word",
+    SPARSE,
+    said("e", "copied", field="lane", at=8, **{"from": 4}),
+    "lane|row",
+    lambda e: put(e, 8, e[4]),
+)
 metadata(
     "e of the next lane",
     SPARSE,
@@ -121,13 +147,18 @@ metadata(
 metadata(
     "e: group of lanes of the next row",
     SPARSE,
-    r"metadata: lane group off",
+    said("e", "rotated", field="quad", by=1),
     "metadata",
     lambda e: np.roll(e, -4, axis=0),
 )
 
 
-@mistake("e in memory order, not reordered", SPARSE, r"unreordered|in memory order|not reordered", "metadata")
+@mistake(
+    "e in memory order, not reordered",
+    SPARSE,
+    said("e", "renumbered", each=32, **{"as": "selected lanes", "from": "matrix"}),
+    "metadata",
+)
 def _(x: One, rng: Any) -> Any:
     words = warpsim.convert_metadata(x.indices, 16, 32, x.instruction, source="indices", target="words")
     flat = np.asarray(words).reshape(16, -1).astype(np.uint32)
@@ -148,7 +179,7 @@ def _(x: One, rng: Any) -> Any:
     return x.run(e=e)
 
 
-@mistake("e of the other tile of two", SPARSE, r"metadata.*(another|other|next) tile", "metadata")
+@mistake("e of the other tile of two", SPARSE, said("e", "tile", by=1), "metadata")
 def _(x: One, rng: Any) -> Any:
     tiles = [one(SPARSE, rng) for _ in range(2)]
     arrays = {name: np.stack([t.registers[name] for t in tiles]) for name in "abce"}
@@ -170,16 +201,23 @@ registers(
     "a1 and a2 exchanged",
     F16,
     "a",
-    r"A: registers (run along k first|1 and 2)",
+    said("a", "swapped", field="register", first=1, second=2),
     "A",
     lambda a: a[:, [0, 2, 1, 3]],
 )
-registers("a2 is zero", F16, "a", r"A: register 2 is zero", "A", lambda a: put(a, np.s_[:, 2], 0))
+registers(
+    "a2 is zero",
+    F16,
+    "a",
+    said("a", "zero") + said("a", "where", field="register", value=2),
+    "A",
+    lambda a: put(a, np.s_[:, 2], 0),
+)
 registers(
     "a3 is a copy of a1",
     F16,
     "a",
-    r"A: register 3 holds register 1",
+    said("a", "copied", field="register", at=3, **{"from": 1}),
     "A",
     lambda a: put(a, np.s_[:, 3], a[:, 1]),
 )
@@ -187,17 +225,31 @@ registers(
     "b1 is a copy of b0",
     F16,
     "b",
-    r"B: register 1 holds register 0",
+    said("b", "copied", field="register", at=1, **{"from": 0}),
     "B",
     lambda b: put(b, np.s_[:, 1], b[:, 0]),
 )
-registers("lane 7's A is zero", F16, "a", r"A: lane 7 is zero", "lane 7", lambda a: put(a, 7, 0))
-registers("lane 3 has lane 2's B", F16, "b", r"B: lane 3 holds lane 2", "lane 3", lambda b: put(b, 3, b[2]))
+registers(
+    "lane 7's A is zero",
+    F16,
+    "a",
+    said("a", "zero") + said("a", "where", field="lane", value=7),
+    "lane 7",
+    lambda a: put(a, 7, 0),
+)
+registers(
+    "lane 3 has lane 2's B",
+    F16,
+    "b",
+    said("b", "copied", field="lane", at=3, **{"from": 2}),
+    "lane 3",
+    lambda b: put(b, 3, b[2]),
+)
 registers(
     "lanes 16-31 exchange a0 and a1",
     F16,
     "a",
-    r"lanes 16-31.*registers|A:.*on lanes 16",
+    said("a", "bit added", first=["register", 0], second=["lane", 4]),
     "rows",
     lambda a: put(a, slice(16, 32), a[16:, [1, 0, 3, 2]]),
 )
@@ -209,12 +261,19 @@ registers(
     "lanes",
     lambda b: put(b, slice(1, 32, 2), b[1::2, ::-1]),
 )
-registers("A not rearranged in lane 0", F16, "a", r"A: lane 0", "lane 0|row", lambda a: put(a, 0, a[1]))
+registers(
+    "A not rearranged in lane 0",
+    F16,
+    "a",
+    said("a", "copied", field="lane", at=0, **{"from": 1}),
+    "lane 0|row",
+    lambda a: put(a, 0, a[1]),
+)
 registers(
     "halves of A's words exchanged on lanes 0-15",
     F16,
     "a",
-    r"A: 16-bit halves.*lanes 0-15",
+    said("a", "xor", field="slot", by=1) + said("a", "where", field="lane", bit=4, **{"is": 0}),
     "rows",
     lambda a: put(a, slice(16), a[:16] << np.uint32(16) | a[:16] >> np.uint32(16)),
 )
@@ -229,10 +288,29 @@ def matrix(
     )
 
 
-matrix("row 5 of A is zero", F16, "A", r"A: row 5 is zero", "row 5", lambda A: put(A, 5, 0))
-matrix("row 9 of A repeats row 8", F16, "A", r"A: row 9 holds row 8", "row 9", lambda A: put(A, 9, A[8]))
 matrix(
-    "column 3 of B is zero", F16, "B", r"B: column 3 is zero", "column 3", lambda B: put(B, np.s_[:, 3], 0)
+    "row 5 of A is zero",
+    F16,
+    "A",
+    said("a", "zero") + said("a", "where", field="row", value=5),
+    "row 5",
+    lambda A: put(A, 5, 0),
+)
+matrix(
+    "row 9 of A repeats row 8",
+    F16,
+    "A",
+    said("a", "copied", field="row", at=9, **{"from": 8}),
+    "row 9",
+    lambda A: put(A, 9, A[8]),
+)
+matrix(
+    "column 3 of B is zero",
+    F16,
+    "B",
+    said("b", "zero") + said("b", "where", field="column", value=3),
+    "column 3",
+    lambda B: put(B, np.s_[:, 3], 0),
 )
 matrix(
     "rows of A one down",
@@ -266,12 +344,19 @@ matrix(
     "A",
     lambda A: np.roll(A, -1, axis=1),
 )
-matrix("A transposed", F16, "A", r"A: transposed", "A", lambda A: np.ascontiguousarray(A.T))
+matrix(
+    "A transposed",
+    F16,
+    "A",
+    said("a", "transposed", first=["row", 0], second=["column", 0], width=4),
+    "A",
+    lambda A: np.ascontiguousarray(A.T),
+)
 matrix(
     "A's rows read with a stride of 18",
     F16,
     "A",
-    r"A:.*stride.*18",
+    said("a", "row stride", stride=18),
     "A",
     lambda A: np.stack([np.resize(A, 16 * 18)[r * 18 : r * 18 + 16] for r in range(16)]),
 )
@@ -279,7 +364,7 @@ matrix(
     "A swizzled: chunk xor row bit 2",
     F16,
     "A",
-    r"A:.*swizzle",
+    said("a", "bit added", first=["16-byte chunk", 0], second=["row", 2]),
     "A",
     lambda A: np.stack([np.roll(A[r], 8 * (r >> 2 & 1)) for r in range(16)]),
 )
@@ -287,18 +372,23 @@ matrix(
     "fp8 P from accumulators, k permuted",
     E4M3,
     "A",
-    r"A:.*accumulator|A:.*FlashAttention",
+    said("a", "renumbered", each=1, **{"as": "matrix", "from": "accumulators"}),
     "A",
     lambda A: A[:, [(p % 4 // 2 * 8 + p // 4 % 4 * 2 + p % 2 + p // 16 * 16) for p in range(32)]],
 )
 matrix(
-    "C addressed as lane * 4", F16, "C", r"C: .*lane \* 4|C: .*4 \* lane", "C", lambda C: lane_times_four(C)
+    "C addressed as lane * 4",
+    F16,
+    "C",
+    said("c", "renumbered", each=4, **{"as": "registers", "from": "matrix"}),
+    "C",
+    lambda C: lane_times_four(C),
 )
 matrix(
     "C is the bias along the wrong axis",
     F16,
     "C",
-    r"C: .*transposed|bias",
+    said("c", "nested", field="column", other="row"),
     "C",
     lambda C: np.resize(C, (8, 16)).T.copy(),
 )
@@ -339,7 +429,7 @@ def _(x: One, rng: Any) -> Any:
     return x.run(a=x.packed("a", (x.A * np.float16(0.25)).astype(np.float16)))
 
 
-@mistake("tf32 not rounded", TF32, r"not rounded to tf32", "tf32")
+@mistake("tf32 not rounded", TF32, said("ab", "tf32", **{"to even": False}), "tf32")
 def _(x: One, rng: Any) -> Any:
     words = x.registers["a"]
     half = np.uint32(0x1000)
@@ -373,7 +463,7 @@ def stored(
 
 stored(
     "D stored as lane * 4",
-    r"D: .*lane \* 4|D: .*4 \* lane",
+    said("d", "renumbered", each=4, **{"as": "matrix", "from": "registers"}),
     "permut",
     lambda D, x: x.run().reshape(16, 8).view(np.float32),
 )
@@ -395,10 +485,10 @@ stored(
     "permut",
     lambda D, x: np.random.default_rng(5).permutation(D.reshape(-1)).reshape(16, 8),
 )
-stored("D through ReLU", r"ReLU|relu", "negative|zero", lambda D, x: np.maximum(D, 0))
+stored("D through ReLU", said("d", "positive"), "negative|zero", lambda D, x: np.maximum(D, 0))
 stored(
     "D rounded to bf16",
-    r"bf16",
+    said("d", "rounded", to="bf16"),
     "rounded|bf16",
     lambda D, x: (
         (D.view(np.uint32) + 0x7FFF + (D.view(np.uint32) >> 16 & 1) & 0xFFFF0000)
@@ -406,8 +496,18 @@ stored(
         .view(np.float32)
     ),
 )
-stored("D rounded to f16", r"f16", "rounded|f16", lambda D, x: D.astype(np.float16).astype(np.float32))
-stored("one value of D in all of row 4", r"row 4", "row 4", lambda D, x: put(D, 4, D[4, 0]))
+stored(
+    "D rounded to f16",
+    said("d", "rounded", to="f16"),
+    "rounded|f16",
+    lambda D, x: D.astype(np.float16).astype(np.float32),
+)
+stored(
+    "one value of D in all of row 4",
+    said("d", "constant", field="column", value=0) + said("d", "where", field="row", value=4),
+    "row 4",
+    lambda D, x: put(D, 4, D[4, 0]),
+)
 
 
 @mistake("C added twice", F16, said("c", "times", factor=2), "C")

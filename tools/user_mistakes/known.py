@@ -52,13 +52,18 @@ words(
     "E reordered twice",
     SPARSE_S8,
     "e",
-    r"metadata.*reordered twice",
+    said("e", "renumbered", each=16, **{"as": "matrix", "from": "registers"}),
     "metadata",
     lambda e: e[REORDERED],
 )
 
 
-@known("the words of selector 1, selector 0", SPARSE, r"metadata: selector 1", "metadata|selector")
+@known(
+    "the words of selector 1, selector 0",
+    SPARSE,
+    said("e", "xor", field="selector", by=1),
+    "metadata|selector",
+)
 def _(x: One, rng: Any) -> Any:
     e = x.registers["e"]
     both = e | np.roll(one(SPARSE, rng).registers["e"], 2, axis=0)
@@ -83,7 +88,7 @@ words(
     "e: bytes in the other order",
     SPARSE_S8,
     "e",
-    r"metadata: bytes of each register reversed",
+    said("e", "xor", field="index", by=12),
     "metadata",
     lambda e: e.byteswap(),
 )
@@ -91,7 +96,7 @@ words(
     "e: only lanes 0-15 rotated by a lane",
     SPARSE_S8,
     "e",
-    r"metadata.*lanes 0-15",
+    said("e", "rotated", field="lane", by=1) + said("e", "where", field="lane", bit=4, **{"is": 0}),
     "metadata",
     lambda e: put(e, slice(0, 16), np.roll(e, -1, axis=0)[:16]),
 )
@@ -99,13 +104,13 @@ words(
     "e: lane 4 has lane 0's word, k64",
     SPARSE_S8,
     "e",
-    r"metadata: lane 4 holds lane 0",
+    said("e", "copied", field="lane", at=4, **{"from": 0}),
     "metadata",
     lambda e: put(e, 4, e[0]),
 )
 
 
-@known("metadata of the tile before, of four tiles", SPARSE, r"metadata.*previous tile", "metadata")
+@known("metadata of the tile before, of four tiles", SPARSE, said("e", "tile", by=-1), "metadata")
 def _(x: One, rng: Any) -> Any:
     tiles = [one(SPARSE, rng) for _ in range(4)]
     arrays = {name: np.stack([t.registers[name] for t in tiles]) for name in "abce"}
@@ -137,7 +142,7 @@ words(
     "b1 is zero",
     F16,
     "b",
-    r"B: (register 1 is zero|second half of k is zero)",
+    said("b", "zero") + said("b", "where", field="register", bit=0, **{"is": 1}),
     "B",
     lambda b: put(b, np.s_[:, 1], 0),
 )
@@ -145,7 +150,7 @@ words(
     "lanes 16-31 of C are zero",
     F16,
     "c",
-    r"C: lanes 16-31 are zero",
+    said("c", "zero") + said("c", "where", field="lane", bit=4, **{"is": 1}),
     "C|rows",
     lambda c: put(c, slice(16, 32), 0),
 )
@@ -153,12 +158,17 @@ words(
     "lanes 24-31 of A are zero",
     F16,
     "a",
-    r"A: (lanes 24-31|rows 6-7)",
+    said("a", "zero") + said("a", "where", field="lane", **{"from": 24}),
     "rows 6-7|lanes",
     lambda a: put(a, slice(24, 32), 0),
 )
 words(
-    "the last lane of B is zero", F16, "b", r"B: lane 31 is zero", "lane 31|column 7", lambda b: put(b, 31, 0)
+    "the last lane of B is zero",
+    F16,
+    "b",
+    said("b", "zero") + said("b", "where", field="lane", value=31),
+    "lane 31|column 7",
+    lambda b: put(b, 31, 0),
 )
 words(
     "quad 2's A repeats quad 1's",
@@ -180,7 +190,7 @@ words(
     "A of the next lane on odd lanes only",
     F16,
     "a",
-    r"A: .*odd lanes",
+    said("a", "rotated", field="lane", by=1) + said("a", "where", field="lane", bit=0, **{"is": 1}),
     "A",
     lambda a: put(a, slice(1, 32, 2), np.roll(a, -1, axis=0)[1::2]),
 )
@@ -188,7 +198,7 @@ words(
     "lane pairs of A exchanged on lanes 16-31",
     S8,
     "a",
-    r"A: .*lanes 16-31",
+    said("a", "bit added", first=["lane", 1], second=["lane", 4]),
     "A",
     lambda a: put(a, slice(16, 32), a[LANES[16:] ^ 2]),
 )
@@ -223,7 +233,7 @@ matrix(
     "B's columns written with a stride of 24, read with 16",
     F16,
     "B",
-    r"B:.*stride",
+    said("b", "row stride", stride=24),
     "B",
     lambda B: np.stack([np.resize(B.T, 8 * 24)[c * 24 : c * 24 + 16] for c in range(8)]).T,
 )
@@ -231,7 +241,7 @@ matrix(
     "A's rows read with a stride of 24",
     F16,
     "A",
-    r"A:.*stride of 24",
+    said("a", "row stride", stride=24),
     "A",
     lambda A: np.stack([np.resize(A, 16 * 24)[r * 24 : r * 24 + 16] for r in range(16)]),
 )
@@ -239,7 +249,7 @@ matrix(
     "B swizzled: chunk xor column bit 1",
     F16,
     "B",
-    r"B:.*swizzle",
+    said("b", "bit added", first=["16-byte chunk", 0], second=["column", 1]),
     "B",
     lambda B: np.stack([np.roll(B[:, c], 8 * (c >> 1 & 1)) for c in range(8)], axis=1),
 )
@@ -247,7 +257,7 @@ matrix(
     "A swizzled: chunk xor row bit 0",
     S8,
     "A",
-    r"A:.*swizzle",
+    said("a", "bit added", first=["16-byte chunk", 0], second=["row", 0]),
     "A",
     lambda A: np.stack([np.roll(A[r], 16 * (r & 1)) for r in range(16)]),
 )
@@ -306,7 +316,7 @@ def stored_as(
 
 stored_as(
     "s32 D stored as lane * 4",
-    r"D: .*lane \* 4|lane \* 4",
+    said("d", "renumbered", each=4, **{"as": "matrix", "from": "registers"}),
     "permut",
     lambda d, x: d.reshape(16, 8).view(np.int32),
     S8,
@@ -325,13 +335,13 @@ stored_as(
 )
 stored_as(
     "lanes 16-31 did not store D",
-    r"D: lanes 16-31|D is zero.*lanes 16-31",
+    said("d", "zero") + said("d", "where", field="lane", bit=4, **{"is": 1}),
     "rows|lanes 16-31",
     lambda d, x: put(d, slice(16, 32), 0),
 )
 stored_as(
     "D of the tile stored transposed",
-    r"D: transposed|transposed",
+    said("d", "nested", field="row", other="column"),
     "permut",
     lambda d, x: np.ascontiguousarray(warpsim.unpack(x.instruction, "d", d).T).reshape(16, 8),
 )
@@ -408,7 +418,7 @@ def _(x: Group, rng: Any) -> Any:
 
 @group(
     "warps 0 and 1 exchanged in D",
-    r"D: neighbouring warps|warps 0 and 1|D's rows are permuted",
+    said("d", "swapped", field="warp", first=0, second=1),
     "warp|permut",
 )
 def _(x: Group, rng: Any) -> Any:
@@ -421,20 +431,29 @@ def _(x: Group, rng: Any) -> Any:
     return x.computed(x.A[:, :16], x.B[:, :16])
 
 
-@group("lanes 0-15 of every warp did not store D", r"lanes.*0-15|D is zero", "rows")
+@group(
+    "lanes 0-15 of every warp did not store D",
+    said("d", "zero") + said("d", "where", field="lane", bit=4, **{"is": 0}),
+    "rows",
+)
 def _(x: Group, rng: Any) -> Any:
     D = x.computed(x.A[:, :16], x.B[:, :16]).reshape(8, 8, 64).copy()
     D[:, :4] = 0
     return D.reshape(64, 64)
 
 
-@group("C times 2 of a wgmma", r"C.*times 2|C twice|accumulator added twice", "C|times")
+@group("C times 2 of a wgmma", said("c", "times", factor=2.0), "C|times")
 def _(x: Group, rng: Any) -> Any:
     x.C = x.C * np.float32(2)
     return x.computed(x.A[:, :16], x.B[:, :16])
 
 
-@known("scale bytes of lanes 0-15 rotated", MXF8, r"scales of A.*lanes 0-15", "scales of A")
+@known(
+    "scale bytes of lanes 0-15 rotated",
+    MXF8,
+    said("scale_a", "xor", field="byte", by=1) + said("scale_a", "where", field="lane", bit=4, **{"is": 0}),
+    "scales of A",
+)
 def _(x: One, rng: Any) -> Any:
     scales = {
         n: rng.integers(120, 134, (32, 4)).astype(np.uint8).view(np.uint32) for n in ("scale_a", "scale_b")

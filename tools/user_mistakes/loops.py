@@ -65,7 +65,7 @@ def swapped(form: Any, a: Any) -> Any:
     return warpsim.unpack(form, "a", words[:, [0, 2, 1, 3]])
 
 
-@loop("a1 and a2 exchanged in every step", r"A: registers 1 and 2 exchanged(?!.*(step|tile))")
+@loop("a1 and a2 exchanged in every step", said("a", "swapped", field="register", first=1, second=2))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(swapped(form, a), b) for a, b in cut(form, A, B)], C)
 
@@ -78,72 +78,88 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(a, np.roll(b, 8, axis=0)) for a, b in cut(form, A, B)], C)
 
 
-@loop("a1 and a2 exchanged in step 3", r"step 3.*A: registers|A: registers.*step (is )?3", "step 3")
+@loop(
+    "a1 and a2 exchanged in step 3",
+    said("a", "swapped", field="register", first=1, second=2) + said("a", "where", field="k step", value=3),
+    "step 3",
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     steps[3] = swapped(form, steps[3][0]), steps[3][1]
     return chained(form, steps, C)
 
 
-@loop("step 5 left out", r"step 5.*(left out|missing)")
+@loop("step 5 left out", said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0], c=1.0))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     del steps[5]
     return chained(form, steps, C)
 
 
-@loop("the first step left out", r"step 0.*(left out|missing)")
+@loop("the first step left out", said("", "steps", weights=[0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], c=1.0))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[1:], C)
 
 
-@loop("the last two steps left out", r"steps 6.*(left out|missing)|loop.*(ends|stops)", "step")
+@loop(
+    "the last two steps left out",
+    said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0], c=1.0),
+    "step",
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[:-2], C)
 
 
-@loop("step 2 twice", r"step 2.*twice")
+@loop("step 2 twice", said("", "steps", weights=[1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0], c=1.0))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, [*steps[:3], steps[2], *steps[3:]], C)
 
 
-@loop("step 4 reads A of step 3", r"step 4.*A of step 3")
+@loop("step 4 reads A of step 3", said("a", "sources", order=[0, 1, 2, 3, 3, 5, 6, 7]))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     steps[4] = steps[3][0], steps[4][1]
     return chained(form, steps, C)
 
 
-@loop("every step reads B of the next", r"B.*(next step|step i \+ 1|a step late|a step early)")
+@loop("every step reads B of the next", said("b", "sources", order=[1, 2, 3, 4, 5, 6, 7, 0]))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, [(a, steps[(i + 1) % 8][1]) for i, (a, _) in enumerate(steps)], C)
 
 
-@loop("every step reads the first A", r"A of step 0|A.*first step")
+@loop("every step reads the first A", said("a", "sources", order=[0, 0, 0, 0, 0, 0, 0, 0]))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, [(steps[0][0], b) for _, b in steps], C)
 
 
-@loop("the tail of k left out", r"tail|k from 112|last step|step 7", "step 7|tail")
+@loop(
+    "the tail of k left out",
+    said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0], c=1.0),
+    "step 7|tail",
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     A, B = A[:, :120], B[:120]
     return chained(form, cut(form, A, B)[:-1], C)
 
 
-@loop("accumulators cleared at step 4", r"(cleared|reset|starts).*step 4|step 4.*(cleared|reset)", "step")
+@loop(
+    "accumulators cleared at step 4",
+    said("", "steps", weights=[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0], c=0.0),
+    "step",
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[4:], np.zeros_like(C))
 
 
-@loop("C forgotten", r"C.*(not added|forgotten)")
+@loop("C forgotten", said("", "c", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], c=0.0))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), np.zeros_like(C))
 
 
-@loop("C twice", r"C.*twice")
+@loop("C twice", said("", "c", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], c=2.0))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C) + C
 
@@ -153,12 +169,12 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), (rng.standard_normal((16, 8)) * 40).astype(np.float32))
 
 
-@loop("C added in the end, not in the beginning", r"C.*(end|last|afterwards|epilogue)", "ulp|C")
+@loop("C added in the end, not in the beginning", said("", "sums"), "ulp|C")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), np.zeros_like(C)) + C
 
 
-@loop("half of C (beta)", r"C.*(0\.5|1/2)|beta", "C")
+@loop("half of C (beta)", said("", "c", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], c=0.5), "C")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), np.zeros_like(C)) + np.float32(0.5) * C
 
@@ -178,18 +194,23 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C) + rng.integers(-8, 8, 8).astype(np.float32)
 
 
-@loop("split in two along k", r"split|two (runs|halves)|2 runs", "ulp")
+@loop("split in two along k", said("", "sums"), "ulp")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return warpsim.gemm(form, A, B, C, split_k=2)
 
 
-@loop("steps in descending order", r"(descending|reverse|last).*(order|step)|order", "ulp")
+@loop("steps in descending order", said("", "sums"), "ulp")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[::-1], C)
 
 
 @loop(
-    "rows of A's tiles exchanged within the block", r"A.*tile|tile.*A|rows", "rows|tile", m=64, n=32, steps=4
+    "rows of A's tiles exchanged within the block",
+    said("a", "sources", tiles=[1, 0, 3, 2]),
+    "rows|tile",
+    m=64,
+    n=32,
+    steps=4,
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A.reshape(4, 16, -1)[[1, 0, 3, 2]].reshape(A.shape), B), C)
@@ -216,7 +237,13 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, wrong, B), C)
 
 
-@loop("metadata of the step before", r"metadata.*(step|before)", "metadata|step", form=SPARSE, steps=4)
+@loop(
+    "metadata of the step before",
+    said("metadata", "sources", order=[0, 0, 1, 2]),
+    "metadata|step",
+    form=SPARSE,
+    steps=4,
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     D, before = C, None
     for a, b in cut(form, A, B):

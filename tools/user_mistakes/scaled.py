@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from tools.judging import Brought, Case
+from tools.judging import Brought, Case, Records, said
 
 from .case import MXF4, MXF8, NVF4, numbers
 
@@ -60,7 +60,14 @@ def same(x: Any) -> Any:
 
 
 def scaled(
-    name: str, names: str, hints: str = "", *, form: Any = MXF8, m: int = 16, n: int = 8, steps: int = 8
+    name: str,
+    names: str | Records,
+    hints: str = "",
+    *,
+    form: Any = MXF8,
+    m: int = 16,
+    n: int = 8,
+    steps: int = 8,
 ) -> Callable[[Any], Any]:
     """Register a function from a product and a generator to D."""
 
@@ -77,7 +84,7 @@ def scaled(
             given = {"A": A.view(np.uint8), "B": B.view(np.uint8), "C": C, "scale_a": SA, "scale_b": SB}
             return Brought(form=form, arrays=given | {"D": made(x, rng)})
 
-        LIST.append(Case(name=name, make=make, names=names, hints=hints or names))
+        LIST.append(Case(name=name, make=make, names=names, hints=hints))
         return made
 
     return register
@@ -86,23 +93,39 @@ def scaled(
 # --- steps ---------------------------------------------------------------------------------------------
 
 
-@scaled("scales of A of the step before", r"scales of A of the previous step", "scales of A")
+@scaled(
+    "scales of A of the step before",
+    said("scales of a", "sources", order=[0, 0, 1, 2, 3, 4, 5, 6]),
+    "scales of A",
+)
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: max(i - 1, 0), lambda i: i)
 
 
-@scaled("scales of B of the next step", r"scales of B of the next step", "scales of B", form=MXF4)
+@scaled(
+    "scales of B of the next step",
+    said("scales of b", "sources", order=[1, 2, 3, 4, 5, 6, 7, 7]),
+    "scales of B",
+    form=MXF4,
+)
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i, lambda i: min(i + 1, 7))
 
 
-@scaled("scales of A loaded once", r"scales of A of step 0", "scales of A", form=NVF4)
+@scaled(
+    "scales of A loaded once",
+    said("scales of a", "sources", order=[0, 0, 0, 0, 0, 0, 0, 0]),
+    "scales of A",
+    form=NVF4,
+)
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: 0, lambda i: i)
 
 
 @scaled(
-    "the byte id of A is not advanced", r"scales of A of the first step of .*(word|4)|byte id", "scales of A"
+    "the byte id of A is not advanced",
+    said("scales of a", "sources", order=[0, 0, 0, 0, 4, 4, 4, 4]),
+    "scales of A",
 )
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i // 4 * 4, lambda i: i)
@@ -110,48 +133,65 @@ def _(x: Product, rng: Any) -> Any:
 
 @scaled(
     "the byte id of B runs backwards",
-    r"scales of B.*(byte|word).*(revers|backwards)|scales of B.*revers",
+    said("scales of b", "sources", order=[3, 2, 1, 0, 7, 6, 5, 4]),
     "scales of B",
 )
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i, lambda i: i ^ 3)
 
 
-@scaled("the byte id of B is one too high", r"scales of B: byte id off by 1|scales of B.*next", "scales of B")
+@scaled(
+    "the byte id of B is one too high",
+    said("scales of b", "sources", order=[1, 2, 3, 0, 5, 6, 7, 4]),
+    "scales of B",
+)
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i, lambda i: i // 4 * 4 + (i + 1) % 4)
 
 
 @scaled(
-    "the words of scales of A are those of the next four steps", r"scales of A.*(word|4 steps)", "scales of A"
+    "the words of scales of A are those of the next four steps",
+    said("scales of a", "sources", order=[4, 5, 6, 7, 0, 1, 2, 3]),
+    "scales of A",
 )
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: (i + 4) % 8, lambda i: i)
 
 
-@scaled("step 4 has the scales of step 3, of A and B", r"step 4.*scales.*step 3", "step 4", form=MXF4)
+@scaled(
+    "step 4 has the scales of step 3, of A and B",
+    said("scales of a and scales of b", "sources", order=[0, 1, 2, 3, 3, 5, 6, 7]),
+    "step 4",
+    form=MXF4,
+)
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: 3 if i == 4 else i, lambda i: 3 if i == 4 else i)
 
 
-@scaled("step 2 has B's scales of step 1", r"step 2 reads scales of B of step 1", form=NVF4)
+@scaled(
+    "step 2 has B's scales of step 1",
+    said("scales of b", "sources", order=[0, 1, 1, 3, 4, 5, 6, 7]),
+    form=NVF4,
+)
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i, lambda i: 1 if i == 2 else i)
 
 
-@scaled("step 5 left out", r"step 5 left out")
+@scaled("step 5 left out", said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0], c=1.0))
 def _(x: Product, rng: Any) -> Any:
     steps = x.cut()
     return x.chained(steps[:5] + steps[6:])
 
 
-@scaled("step 1 twice", r"step 1 twice", form=NVF4, steps=4)
+@scaled("step 1 twice", said("", "steps", weights=[1.0, 2.0, 1.0, 1.0], c=1.0), form=NVF4, steps=4)
 def _(x: Product, rng: Any) -> Any:
     steps = x.cut()
     return x.chained([*steps[:2], steps[1], *steps[2:]])
 
 
-@scaled("A of the next step, its scales right", r"A of the next step", form=MXF4)
+@scaled(
+    "A of the next step, its scales right", said("a", "sources", order=[1, 2, 3, 4, 5, 6, 7, 7]), form=MXF4
+)
 def _(x: Product, rng: Any) -> Any:
     steps = x.cut()
     return x.chained([(steps[min(i + 1, 7)][0], b, sa, sb) for i, (_, b, sa, sb) in enumerate(steps)])
@@ -160,7 +200,7 @@ def _(x: Product, rng: Any) -> Any:
 # --- places --------------------------------------------------------------------------------------------
 
 
-@scaled("scales of A and B exchanged", r"scales of A and B exchanged", "scales", steps=4)
+@scaled("scales of A and B exchanged", said("", "candidate"), "scales", steps=4)
 def _(x: Product, rng: Any) -> Any:
     def crossed(sa: Any, sb: Any) -> tuple[Any, Any]:
         # every lane of a quad holds the scales of B's column, lanes 2 and 3 the rows of lanes 0 and 1
@@ -169,14 +209,14 @@ def _(x: Product, rng: Any) -> Any:
     return x.chained([(a, b, *crossed(sa, sb)) for a, b, sa, sb in x.cut()])
 
 
-@scaled("scales of A are one", r"scales of A: ignored", "scales of A", form=MXF4, steps=4)
+@scaled("scales of A are one", said("scales of a", "scale of 1"), "scales of A", form=MXF4, steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: np.full_like(s, 127), same)
 
 
 @scaled(
     "rows g and g + 8 of the scales of A exchanged",
-    r"scales of A.*(rows g|neighbouring lanes)",
+    said("scales of a", "xor", field="lane", by=1),
     "scales of A",
     steps=4,
 )
@@ -204,7 +244,7 @@ def _(x: Product, rng: Any) -> Any:
 
 @scaled(
     "chunks of the scales of A exchanged",
-    r"scales of A.*(chunks|bytes|halves).*exchanged",
+    said("scales of a", "xor", field="byte", by=1),
     "scales of A",
     form=MXF4,
     steps=4,
@@ -213,14 +253,20 @@ def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: s[:, ::-1], same)
 
 
-@scaled("scales of A in reverse along k16", r"scales of A.*revers", "scales of A", form=NVF4, steps=4)
+@scaled(
+    "scales of A in reverse along k16",
+    said("scales of a", "xor", field="byte", by=3),
+    "scales of A",
+    form=NVF4,
+    steps=4,
+)
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: s[:, ::-1], same)
 
 
 @scaled(
     "scales of A of the other tile of 32 rows",
-    r"scales of A.*(other|another).*tile",
+    said("scales of a", "sources", tiles=[1, 0]),
     "scales of A",
     m=32,
     n=16,
@@ -230,14 +276,19 @@ def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: np.roll(s, 16, axis=0), same)
 
 
-@scaled("one scale of A for all rows", r"scales of A: .*(row 0|lane 0|first row)", "scales of A", steps=4)
+@scaled(
+    "one scale of A for all rows",
+    said("scales of a", "constant", field="lane", value=0),
+    "scales of A",
+    steps=4,
+)
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: np.repeat(s[:1], 16, axis=0), same)
 
 
 @scaled(
     "the bias of the scales is 128",
-    r"D.*times|products times (1/2|0\.5)|scales of A.*(1/2|half|factor|exponent off by -1)",
+    said("scales of a", "exponent off", by=-1),
     "times|factor",
     form=MXF4,
     steps=4,
@@ -262,7 +313,12 @@ def _(x: Product, rng: Any) -> Any:
     return x.scaled(cleared, same)
 
 
-@scaled("scale of row 5 is that of row 4", r"scales of A.*(row 5|lane 20)", "row 5", steps=4)
+@scaled(
+    "scale of row 5 is that of row 4",
+    said("scales of a", "copied", field="lane", at=20, **{"from": 16}),
+    "row 5",
+    steps=4,
+)
 def _(x: Product, rng: Any) -> Any:
     def repeated(s: Any) -> Any:
         s = s.copy()
@@ -275,7 +331,7 @@ def _(x: Product, rng: Any) -> Any:
 # --- C, the epilogue, and operands themselves ----------------------------------------------------------
 
 
-@scaled("C forgotten", r"C not added", steps=4)
+@scaled("C forgotten", said("", "c", weights=[1.0, 1.0, 1.0, 1.0], c=0.0), steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.chained(x.cut(), np.zeros_like(x.C))
 
@@ -285,14 +341,21 @@ def _(x: Product, rng: Any) -> Any:
     return x.chained(x.cut(), np.zeros_like(x.C)) * np.float32(0.125)
 
 
-@scaled("e2m1: nibbles of each byte exchanged in A", r"A: nibbles", "A", form=MXF4, steps=4)
+@scaled(
+    "e2m1: nibbles of each byte exchanged in A", said("a", "xor", field="slot", by=1), "A", form=MXF4, steps=4
+)
 def _(x: Product, rng: Any) -> Any:
     return x.chained(
         [(a.reshape(16, -1, 2)[..., ::-1].reshape(a.shape), b, sa, sb) for a, b, sa, sb in x.cut()]
     )
 
 
-@scaled("a1 and a2 exchanged in every step", r"A: registers 1 and 2 exchanged", "A", steps=4)
+@scaled(
+    "a1 and a2 exchanged in every step",
+    said("a", "swapped", field="register", first=1, second=2),
+    "A",
+    steps=4,
+)
 def _(x: Product, rng: Any) -> Any:
     def swapped(a: Any) -> Any:
         return warpsim.unpack(x.form, "a", warpsim.pack(x.form, "a", a)[:, [0, 2, 1, 3]])

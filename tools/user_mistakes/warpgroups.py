@@ -79,12 +79,12 @@ def with_a(form: Any, A: Any, B: Any, C: Any, load: Callable[[Any, int], Any]) -
 # --- descriptors ---------------------------------------------------------------------------------------
 
 
-@product("B stored in 128B, its descriptor says 64B", r"B.*swizzle mode is 64B.*stored with 128B", "B")
+@product("B stored in 128B, its descriptor says 64B", said("", "candidate"), "B")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_b(form, A, B, C, lambda m, s: loaded(m, 64, 32 * s, 32, B.dtype, swizzle="64B"))
 
 
-@product("A stored in 128B, its descriptor says none", r"A.*swizzle mode is none", "A")
+@product("A stored in 128B, its descriptor says none", said("", "candidate"), "A")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     def load(memory: Any, step: int) -> Any:
         r, b = np.indices((64, 32))
@@ -104,19 +104,19 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 @product(
     "A's start address is not advanced along k",
-    r"A of the first step of (its|the) stage|A.*start address",
+    said("a", "sources", order=[0, 0, 0, 0, 4, 4, 4, 4]),
     "A of step",
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_a(form, A, B, C, lambda m, s: loaded(m, 64, 0, 32, A.dtype, swizzle="128B"))
 
 
-@product("B's start address is advanced by 64 bytes, not 32", r"B.*(start address|advance).*", "B")
+@product("B's start address is advanced by 64 bytes, not 32", said("", "candidate"), "B")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_b(form, A, B, C, lambda m, s: loaded(m, 64, 64 * s, 32, B.dtype, swizzle="128B"))
 
 
-@product("B's stride byte offset is 512", r"B.*SBO", "B")
+@product("B's stride byte offset is 512", said("", "candidate"), "B")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     def load(memory: Any, step: int) -> Any:
         r, b = np.indices((64, 32))
@@ -126,7 +126,11 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_b(form, A, B, C, load)
 
 
-@product("B is MN-major in memory, the transpose bit is missing", r"B: transposed.*MN-major", "B")
+@product(
+    "B is MN-major in memory, the transpose bit is missing",
+    said("b", "nested", field="row", other="column"),
+    "B",
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     pairs = [(a, np.ascontiguousarray(b.T).reshape(b.shape)) for a, b in cut(form, A, B)]
     return chained(form, pairs, C)
@@ -140,7 +144,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 # --- tiles ---------------------------------------------------------------------------------------------
 
 
-@product("rows of A's tile are one off", r"A: rows of the tile off by|A: row", "A")
+@product("rows of A's tile are one off", said("a", "rotated", field="row", by=1), "A")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, np.roll(A, -1, axis=0), B), C)
 
@@ -156,7 +160,9 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C)
 
 
-@product("row 37 of A's tile is zero", r"A: row 37 .*zero", "row 37")
+@product(
+    "row 37 of A's tile is zero", said("a", "zero") + said("a", "where", field="row", value=37), "row 37"
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     A = A.copy()
     A[37] = 0
@@ -176,7 +182,11 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 
 @product(
-    "fp8 P from accumulators, k permuted", r"A:.*(accumulator|FlashAttention)", "A", form=WGMMA_E4M3, steps=4
+    "fp8 P from accumulators, k permuted",
+    said("a", "renumbered", each=1, **{"as": "matrix", "from": "accumulators"}),
+    "A",
+    form=WGMMA_E4M3,
+    steps=4,
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     order = np.array([p % 4 // 2 * 8 + p // 4 % 4 * 2 + p % 2 + p // 16 * 16 for p in range(32)])
@@ -185,7 +195,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 @product(
     "both halves of B's n exchanged",
-    r"every tile reads B of the other",
+    said("b", "sources", tiles=[1, 0]),
     "B|column",
     m=128,
     n=128,
@@ -207,13 +217,19 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, np.concatenate([A[:64], A[:64]]), B), C)
 
 
-@product("warps 1 and 2 exchanged when D is stored", r"rows.*(permut|warp)|warp", "permut")
+@product(
+    "warps 1 and 2 exchanged when D is stored",
+    said("d", "swapped", field="warp", first=1, second=2),
+    "permut",
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     D = chained(form, cut(form, A, B), C)
     return D.reshape(4, 16, 64)[[0, 2, 1, 3]].reshape(64, 64)
 
 
-@product("one warp's C is zero", r"C.*warp 2|C.*rows 32-47", "C|rows 32-47")
+@product(
+    "one warp's C is zero", said("d", "without C") + said("d", "where", field="warp", value=2), "C|rows 32-47"
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     C = C.copy()
     C[32:48] = 0
@@ -223,25 +239,34 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 # --- steps and stages ----------------------------------------------------------------------------------
 
 
-@product("step 3 left out, 128 x 128 x 64", r"step 3 .*left out", form=WGMMA_WIDE, m=128, n=128, steps=4)
+@product(
+    "step 3 left out, 128 x 128 x 64",
+    said("", "steps", weights=[1.0, 1.0, 1.0, 0.0], c=1.0),
+    form=WGMMA_WIDE,
+    m=128,
+    n=128,
+    steps=4,
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[:3], C)
 
 
-@product("step 6 twice", r"step 6 twice")
+@product("step 6 twice", said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 1.0], c=1.0))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, [*steps[:7], steps[6], *steps[7:]], C)
 
 
-@product("the last stage left out", r"steps 4 to 7 left out")
+@product(
+    "the last stage left out", said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], c=1.0)
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[:4], C)
 
 
 @product(
     "stage 1 is read before it is loaded",
-    r"steps? 4 to 7.*(steps 0 to 3|4 steps|previous stage)|stage",
+    said("a and b", "sources", order=[0, 1, 2, 3, 0, 1, 2, 3]),
     "step",
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
@@ -249,41 +274,50 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, steps[:4] + steps[:4], C)
 
 
-@product("B of the stage before", r"B of (the previous stage|4 steps before)", "B", steps=12)
+@product("B of the stage before", said("b", "sources"), "B", steps=12)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, [(a, steps[max(i - 4, i % 4)][1]) for i, (a, _) in enumerate(steps)], C)
 
 
-@product("two stages exchanged for A", r"A of.*(stage|step).*exchanged|A.*other stage", "A")
+@product("two stages exchanged for A", said("a", "sources", order=[4, 5, 6, 7, 0, 1, 2, 3]), "A")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, [(steps[i ^ 4][0], b) for i, (_, b) in enumerate(steps)], C)
 
 
-@product("step 5 reads B of step 4", r"step 5 reads B of step 4")
+@product("step 5 reads B of step 4", said("b", "sources", order=[0, 1, 2, 3, 4, 4, 6, 7]))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     steps[5] = steps[5][0], steps[4][1]
     return chained(form, steps, C)
 
 
-@product("the tail of k left out", r"tail|steps? 7 left out", form=WGMMA_S8)
+@product(
+    "the tail of k left out",
+    said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0], c=1.0),
+    form=WGMMA_S8,
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A[:, :224], B[:224]), C)
 
 
-@product("scale-d is 0 in every step", r"cleared.*(step 7|every step)")
+@product(
+    "scale-d is 0 in every step", said("", "steps", weights=[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], c=0.0)
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[7:], np.zeros_like(C))
 
 
-@product("scale-d is 0 in the first step of each stage", r"cleared.*step 4")
+@product(
+    "scale-d is 0 in the first step of each stage",
+    said("", "steps", weights=[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0], c=0.0),
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[4:], np.zeros_like(C))
 
 
-@product("tf32 not rounded in every step", r"not rounded to tf32", form=WGMMA_TF32)
+@product("tf32 not rounded in every step", said("a and b", "values", **{"to even": False}), form=WGMMA_TF32)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     def rounded(x: Any) -> Any:
         words = np.ascontiguousarray(x, np.float32).view(np.uint32) + np.uint32(0x1000)
@@ -305,25 +339,40 @@ def sparse(form: Any, A: Any, B: Any, C: Any, change: Callable[[list[Any], int],
 
 
 @product(
-    "metadata of the step before", r"metadata of the previous step", "metadata", form=WGMMA_SPARSE, steps=4
+    "metadata of the step before",
+    said("metadata", "sources", order=[0, 0, 1, 2]),
+    "metadata",
+    form=WGMMA_SPARSE,
+    steps=4,
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return sparse(form, A, B, C, lambda parts, at: (parts[at][0], parts[max(at - 1, 0)][1]))
 
 
-@product("metadata of step 2 in step 3", r"step 3 reads metadata of step 2", form=WGMMA_SPARSE, steps=4)
+@product(
+    "metadata of step 2 in step 3",
+    said("metadata", "sources", order=[0, 1, 2, 2]),
+    form=WGMMA_SPARSE,
+    steps=4,
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return sparse(form, A, B, C, lambda parts, at: (parts[at][0], parts[2 if at == 3 else at][1]))
 
 
-@product("metadata of the next warp", r"metadata: warp off by \+1", "metadata", form=WGMMA_SPARSE, steps=4)
+@product(
+    "metadata of the next warp",
+    said("metadata", "rotated", field="warp", by=1),
+    "metadata",
+    form=WGMMA_SPARSE,
+    steps=4,
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return sparse(form, A, B, C, lambda parts, at: (parts[at][0], np.roll(parts[at][1], -16, axis=0)))
 
 
 @product(
     "rows g and g + 8 of the metadata exchanged",
-    r"metadata: rows g and g \+ 8",
+    said("metadata", "xor", field="index", by=8),
     "metadata",
     form=WGMMA_SPARSE,
     steps=4,
@@ -336,12 +385,14 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 # --- C and the epilogue --------------------------------------------------------------------------------
 
 
-@product("C forgotten", r"C not added", form=WGMMA_WIDE, m=128, n=128, steps=4)
+@product(
+    "C forgotten", said("", "c", weights=[1.0, 1.0, 1.0, 1.0], c=0.0), form=WGMMA_WIDE, m=128, n=128, steps=4
+)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), np.zeros_like(C))
 
 
-@product("C twice", r"C twice", steps=4)
+@product("C twice", said("", "c", weights=[1.0, 1.0, 1.0, 1.0], c=2.0), steps=4)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C) + C
 
@@ -351,7 +402,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), (rng.standard_normal(C.shape) * 30).astype(np.float32))
 
 
-@product("beta is 3", r"C times 3", steps=4)
+@product("beta is 3", said("", "c", weights=[1.0, 1.0, 1.0, 1.0], c=3.0), steps=4)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), np.float32(3) * C)
 
@@ -379,6 +430,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C) + rng.integers(-8, 8, (64, 1)).astype(np.float32)
 
 
-@product("fp8 promoted every four steps", r"promote_every=4", form=WGMMA_E4M3)
+@product("fp8 promoted every four steps", said("", "sums"), form=WGMMA_E4M3)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return warpsim.gemm(form, A, B, C, promote_every=4)

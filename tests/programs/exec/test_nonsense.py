@@ -65,15 +65,17 @@ class Nowhere:
 
 @pytest.fixture
 def room() -> Iterator[tuple[int, int]]:
-    """A process that waits, and the address of its words, which mean nothing."""
-    memory = mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    """A process that waits, and the address of its words, which mean nothing; nothing is behind them."""
+    memory = mmap.mmap(-1, SIZE + mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     chosen = random.Random(1)
     pointers = [place + 8 * index for index in range(0, SIZE // 8, 100)]
     words = chosen.choices([*WORDS, *[0] * 20, *pointers], k=SIZE // 8)
-    memory[:] = struct.pack(f"<{len(words)}Q", *words)
+    memory[:SIZE] = struct.pack(f"<{len(words)}Q", *words)
+    unmap, behind = ctypes.CDLL(None).munmap, ctypes.c_void_p(place + SIZE)
     process = os.fork()
     if process == 0:
+        unmap(behind, mmap.PAGESIZE)  # else gigabytes of the tests' own memory are read
         while True:
             signal.pause()
     yield process, place

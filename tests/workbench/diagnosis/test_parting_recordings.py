@@ -116,8 +116,9 @@ def test_another_result_of_the_same_operands(name: str) -> None:
     assert found.subject == "the second's D against what both read"
     assert found.element is not None
     assert (found.follows, found.apart) == (0, ())
-    back = parted(wrong, whole, 0)
+    back = parted(wrong, whole)
     assert (back.made, back.subject) == ((False, True), "the first's D against what both read")
+    assert parted(wrong, whole, 0).made == back.made
 
 
 def test_chips_part_at_the_first_that_differs_from_the_same_operands() -> None:

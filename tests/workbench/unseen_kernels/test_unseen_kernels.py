@@ -96,6 +96,19 @@ def test_a_part_of_a_sum_stands_in_place_of_the_sum(tmp_path: Path) -> None:
     assert "div.rn.f32" in located.location.text
 
 
+def test_a_factor_is_missing_where_a_product_takes_the_value(tmp_path: Path) -> None:
+    """A register of A has sums without their scale: the product that takes it is named, not the store."""
+    text = (FOLDER / "ptx" / "lora.ptx").read_text()
+    scaled = r"mul\.f32 \t(?:%f121, %f162|%f120, %f163), %f49;|(?<=cvt\.rn\.bf16x2\.f32 %r55, )%f121, %f120"
+    plain, count = re.subn(scaled, lambda found: "" if "mul" in found[0] else "%f162, %f163", text)
+    assert count == 3
+    located = located_in("lora", plain, tmp_path)
+    assert located is not None
+    assert (located.kind, located.partner, located.certainty) == ("missing", "scale", "proven")
+    assert located.location is not None
+    assert "mma.sync" in located.location.text
+
+
 def test_a_row_of_another_thread_is_not_proven(tmp_path: Path) -> None:
     """Rows are stored as if lanes had neighbours: no thread can take the result that its index stands for."""
     text = (FOLDER / "ptx" / "moe.ptx").read_text()

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 import warpsim
+from tools.mistakes.injected import inputs_of, of_grammar, random_setting, sampled_forms
 from warpsim.workbench.diagnosis.library.setting import Setting
+from warpsim.workbench.diagnosis.search.cases import probe
+from warpsim.workbench.diagnosis.search.diagnose import diagnose_inputs
+from warpsim.workbench.diagnosis.search.mistake_search import outcome
 from warpsim.workbench.diagnosis.solving.linear_operands import Tile
 from warpsim.workbench.diagnosis.solving.pairs import elements
 
@@ -76,3 +80,20 @@ def test_elements_that_rounding_explains_are_no_probes_of_pairs() -> None:
         tile = Tile(Setting(instruction=FORM), held, (actual[None], expected[None]), 0)
         places = elements(tile, tile.actual != tile.expected, 1e-3)
         assert {at for at in places if tile.actual[0][at] != tile.expected[0][at]} == found
+
+
+@pytest.mark.parametrize("seed", [86, 87])
+def test_a_map_in_some_places_beside_many_that_come_near(seed: int) -> None:
+    """Sums that are no numbers agree with none that is; where many agree with a probe, another decides."""
+    rng = np.random.default_rng([4711, seed])
+    forms = list(sampled_forms().values())
+    families = sorted({form.family.name for form in forms})
+    own = [form for form in forms if form.family.name == families[seed % len(families)]]
+    form = own[int(rng.integers(len(own)))]
+    setting = random_setting(form, rng)
+    rng.random()
+    mistake = of_grammar(setting, rng)
+    given = probe(setting, 1, seed)
+    d = outcome(setting, given, [mistake])
+    found = diagnose_inputs(setting.instruction, inputs_of(setting, given), d, most=1)
+    assert found.matches[0].simplest.mistakes[0].records == mistake.records

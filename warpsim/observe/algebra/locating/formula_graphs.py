@@ -443,9 +443,10 @@ class KernelGraph:
         return self._made_again(user, {key: other})
 
     def user(self, key: int) -> int:
-        """Return the first statement that computes another key of a key, -1 for none."""
+        """Return the first statement that computes another key of a key, or multiplies it, -1 for none."""
         for each in self.provenance.order:
-            if isinstance(each, Step) and (_any(each, key) & (each.made != key)).any():
+            multiplied = isinstance(each, Product) and any((x == _U(key)).any() for x in (each.a, each.b))
+            if multiplied or (isinstance(each, Step) and (_any(each, key) & (each.made != key)).any()):
                 return each.pc
         return -1
 

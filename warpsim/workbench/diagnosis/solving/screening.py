@@ -22,6 +22,7 @@ _WRONG, _RIGHT = 16, 8  # elements of D that are probed
 _BLOCK = 1 << 20  # numbers at once
 _FEW = 64  # candidates that are compared on all of D at once
 _KEPT = 1 << 18  # candidates in some places only that agree with the first probe
+_MORE = 4  # probes where these are more
 _COMPARED = 1 << 11  # candidates that are compared on all of D
 _SAMPLED = 1 << 11  # places, of which the nearest candidates are compared
 _CHEAP = 3  # of maps that are joined with other sources
@@ -123,8 +124,9 @@ def left_out(operand: Operand) -> Candidates:
     return Candidates(np.full(count, ZERO), np.zeros(count, np.intp), np.arange(count))
 
 
-def screened_partly(operand: Operand, probe: Probe) -> Candidates:
-    """Return the candidates with a predicate that agree with the first probe."""
+def screened_partly(operand: Operand, few: list[Probe]) -> Candidates:
+    """Return the candidates with a predicate that agree with the first probe; of many, with the next, too."""
+    probe = few[0]
     places = operand.where[probe.line]
     others = alternatives(operand)
     masks = operand.predicates.masks[:, places].astype(np.float64)
@@ -140,6 +142,8 @@ def screened_partly(operand: Operand, probe: Probe) -> Candidates:
         at, predicate = np.nonzero(hit)
         found.append(Candidates(part.source[at], part.atom[at], predicate))
     made = Candidates(*(np.concatenate(each) for each in zip(*found, strict=True)))
+    if len(made.source) > _KEPT:
+        made = surviving(operand, made, few[1:_MORE])
     if len(made.source) <= _KEPT:
         return made
     return made.of(np.argsort(costs(operand, made), kind="stable")[:_KEPT])
@@ -185,7 +189,9 @@ def fitting(operand: Operand, candidates: Candidates) -> Iterator[Fitting]:
             if key in seen:
                 continue
             seen.add(key)
-            if operand.agrees(operand.sums(table), operand.T, operand.near).all():
+            made = operand.sums(table)
+            finite = np.isfinite(made) | ~np.isfinite(operand.T)  # Inf and NaN stay in a sum
+            if finite.all() and operand.agrees(made, operand.T, operand.near).all():
                 yield Fitting(number, table)
 
 

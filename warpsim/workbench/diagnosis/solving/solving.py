@@ -193,7 +193,7 @@ def single_causes(operand: Operand, wrong: Flags, partly: bool) -> tuple[list[Ex
     tried = len(candidates.source) * (1 + partly * len(operand.predicates))
     live = surviving(operand, candidates, few)
     if partly:
-        more = surviving(operand, screened_partly(operand, few[0]), few[1:])
+        more = surviving(operand, screened_partly(operand, few), few[1:])
         live = Candidates(*(np.concatenate(each) for each in zip(live, more, strict=True)))
     found = list(_explanations(operand, live))
     return [*found, *(_near_the_rounding(operand) if partly else ())], tried
