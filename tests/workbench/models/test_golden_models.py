@@ -84,6 +84,44 @@ def test_the_cases_of_a_model_are_right(form: Instruction, tmp_path: Path) -> No
     assert " 0 of " in ended.stdout
 
 
+MACHINES = {  # other machines: the compiler, and what runs its programs
+    "32 bits": ("gcc -m32", ""),
+    "big endian": ("s390x-linux-gnu-gcc -static", "qemu-s390x"),
+}
+
+
+def compiles(compiler: str, folder: Path) -> bool:
+    (folder / "empty.c").write_text('#include <stdio.h>\nint main(void) { return puts("") < 0; }\n')
+    command = [*compiler.split(), "-o", "empty", "empty.c"]
+    return bool(shutil.which(command[0])) and not subprocess.run(command, cwd=folder, check=False).returncode
+
+
+@needs_cc
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("form", [FORMS[3], FORMS[4], FORMS[8], FORMS[9]], ids=nasty.name)
+def test_other_machines_compute_the_same(form: Instruction, machine: str, tmp_path: Path) -> None:
+    compiler, runs = MACHINES[machine]
+    if not compiles(compiler, tmp_path) or (runs and not shutil.which(runs)):
+        pytest.skip(f"no {compiler}, or no {runs}")
+    written(form, tmp_path)
+    command = [*compiler.split(), *STRICT, "-O2", "-o", "check", "golden.c", "golden_check.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    command = [*runs.split(), "./check"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert " 0 of " in ended.stdout
+
+
+@needs_cc
+@pytest.mark.skipif(not shutil.which("cmake"), reason="cmake is not on the path")
+def test_cmake_checks_a_model(tmp_path: Path) -> None:
+    written(FORMS[0], tmp_path)
+    for command in ("cmake -S . -B build", "cmake --build build", "ctest --test-dir build"):
+        ended = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout
+    assert "100% tests passed" in ended.stdout
+
+
 @needs_cc
 def test_a_wrong_word_is_seen(tmp_path: Path) -> None:
     model = written(FORMS[0], tmp_path)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import click
 
-from .options import FOLDER, Idesc, Json, Mnemonic, NeededTarget
+from .options import FOLDER, Idesc, Json, MnemonicOrNone, NeededTarget
 from .output import deliver, perform
 from .verbs import Option, verb
 
@@ -28,7 +28,7 @@ class Request:
     """The options of the verb, and the form."""
 
     target: NeededTarget
-    name: Annotated[str, Option(parse=_name_of), "Name of the functions and of the files."]
+    name: Annotated[str | None, Option(parse=_name_of), "Name of the functions and of the files."]
     out: Annotated[Path, FOLDER, Option(names=("-o", "--out")), "Write the files into this folder."]
     unit: Annotated[
         str | None,
@@ -36,13 +36,14 @@ class Request:
         "A unit of your own: length, fraction_bits, exponent_floor, group, precision, rounding.",
     ]
     idesc: Idesc
+    all_forms: Annotated[bool, Option(names=("--all",)), "Write a library of all forms of the chip."]
     force: Annotated[bool, "Replace files that are there."]
     as_json: Json
-    source: str = field(default="", init=False)
+    source: str | None = field(default=None, init=False)
 
 
 @verb
-def model(source: Annotated[Mnemonic, Option(metavar="MNEMONIC")], *, request: Request) -> int:
+def model(source: Annotated[MnemonicOrNone, Option(metavar="MNEMONIC")] = None, *, request: Request) -> int:
     """Write a golden model of a form on a chip, in C99 and SystemVerilog, to link without Python.
 
     \b
@@ -60,20 +61,50 @@ def model(source: Annotated[Mnemonic, Option(metavar="MNEMONIC")], *, request: R
     The model has integers alone. The header states the evidence of the rule. The functions are reentrant:
     no allocation, no globals, no floating point (the bench has static state). --unit changes numbers of
     the chip's rule: the model is then of a unit that no chip has.
-    Files that are there are kept, and the verb fails, without --force.
+    --all writes libNAME instead, all forms of the chip but those of tcgen05: NAME.h, shared dot products, a
+    function for each form. Files that are there are kept, and the verb fails, without --force.
     """
     request.source = source
     return perform(_done, request.out, request)
 
 
 def _done(folder: Path, request: Request) -> int:
+    if request.all_forms == bool(request.source) or (request.all_forms and (request.unit or request.idesc)):
+        raise click.UsageError("expected a MNEMONIC, or --all without --unit and --idesc")
+    return _library(folder, request) if request.all_forms else _form(folder, request, request.source or "")
+
+
+def _library(folder: Path, request: Request) -> int:
+    """Write all forms of a chip."""
+    from ...workbench.models.c_library import library_of
+    from ...workbench.models.model_files import write_model
+
+    target = request.target
+    library = library_of(target, request.name or f"warpsim_{target}")
+    files = library.files()
+    write_model(folder, files, force=request.force)
+    document: dict[str, Any] = {
+        "target": target,
+        "forms": len(library.models),
+        "dot_products": len(library.dots),
+        "files": len(files),
+        "lines": sum(text.count("\n") for text in files.values()),
+    }
+    said = "{forms:,} forms, {dot_products} dot products, {files:,} files, {lines:,} lines"
+    return deliver(document, lambda: [said.format(**document), f"build it: make -C {folder}"])
+
+
+def _form(folder: Path, request: Request, source: str) -> int:
+    """Write a form."""
     from ...sums.execution.interface import decode
     from ...sums.execution.pipeline import rule_for
     from ...workbench.models.c_model import CModel, check_name
     from ...workbench.models.model_files import cases_of, files_of, write_model
     from ...workbench.models.own_units import unit_rule
 
-    form = decode(request.source, target=request.target, idesc=request.idesc)
+    if request.name is None:
+        raise click.UsageError("missing option --name")
+    form = decode(source, target=request.target, idesc=request.idesc)
     rule = rule_for(form)
     if request.unit:
         rule = unit_rule(rule, request.unit)

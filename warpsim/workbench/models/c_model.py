@@ -33,14 +33,14 @@ def check_name(name: str, form: Instruction, rule: Rule) -> None:
 
 
 class CModel:
-    """The model of a form by a rule, under a name that is an identifier of C.
+    """The model of a form by a rule, under a name that is an identifier of C; its dot product may be shared.
 
     Raises OverflowError where a sum of the rule needs more than 63 bits.
     """
 
-    def __init__(self, name: str, form: Instruction, rule: Rule) -> None:
+    def __init__(self, name: str, form: Instruction, rule: Rule, dot: DotProduct | None = None) -> None:
         self.name, self.form, self.rule = name, form, rule
-        self.dot = DotProduct(name, program_of(rule.bare, form.product))
+        self.dot = dot or DotProduct(name, program_of(rule.bare, form.product))
         self.operands = Operands(form, self.dot.word)
         self.arguments = tuple(self.operands.arguments())
 
@@ -54,7 +54,7 @@ class CModel:
         guard = f"{self.name.upper()}_H"
         return "\n".join(
             [
-                *self._about(),
+                *self.about(),
                 f"#ifndef {guard}",
                 f"#define {guard}",
                 "#include <stdint.h>",
@@ -64,7 +64,7 @@ class CModel:
                 "",
                 "/* The intermediates of a dot product, in the order in which they are computed. */",
                 "typedef struct {",
-                *map(_declared, self.dot.fields),
+                *map(declared_field, self.dot.fields),
                 f"}} {self.name}_trace;",
                 "",
                 "/* An element of D: codes in stored order, as many as stored columns; trace may be 0. */",
@@ -74,7 +74,7 @@ class CModel:
                 *(f"   {each.name}: {each.text}" for each in self.arguments),
                 "*/",
                 f"{self.prototype};",
-                *self._legal_lines("declared"),
+                *self.legal_lines("declared"),
                 "",
                 "#ifdef __cplusplus",
                 "}",
@@ -84,7 +84,8 @@ class CModel:
             ]
         )
 
-    def _about(self) -> Iterator[str]:
+    def about(self) -> Iterator[str]:
+        """Yield the comment that says what the model is of, and the evidence of its rule."""
         evidence = self.rule.evidence
         yield f"/* {self.form.mnemonic}"
         yield f"   on {self.form.target}: golden model."
@@ -98,16 +99,15 @@ class CModel:
 
     def source(self) -> str:
         """Return NAME.c."""
-        parts = [
-            f'#include "{self.name}.h"',
-            *self.dot.functions(),
-            "\n".join(self.dot.body()),
-            *self.operands.functions(),
-            "\n".join(self._element()),
-            "\n".join(self._body()),
-            "\n".join(self._legal_lines("defined")),
-        ]
-        return "\n\n".join(part for part in parts if part) + "\n"
+        include = f'#include "{self.name}.h"'
+        parts = [include, *self.dot.functions(), "\n".join(self.dot.body()), *self.instruction()]
+        return "\n\n".join(parts) + "\n"
+
+    def instruction(self) -> Iterator[str]:
+        """Yield the functions of NAME.c beside the dot product."""
+        parts = (self._element(), self._body(), self.legal_lines("defined"))
+        texts = (*self.operands.functions(), *("\n".join(lines) for lines in parts))
+        yield from filter(None, texts)
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -155,7 +155,7 @@ class CModel:
         yield f"  for (row = 0; row < {self.rows}; row++)"
         yield f"  for (column = 0; column < {form.shape.n}; column++) {{"
         yield f"    element({given}, row, column, left, right{self.scales});"
-        yield f"    code = {self.name}_dot(left, right, c_code(c, row, column){self.scales}, 0);"
+        yield f"    code = {self.dot.name}_dot(left, right, c_code(c, row, column){self.scales}, 0);"
         yield from (f"    {line}" for line in self._store())
         yield "  }"
         if words:
@@ -196,7 +196,7 @@ class CModel:
 
     # --- legal metadata ---
 
-    def _legal_lines(self, part: str) -> Iterator[str]:
+    def legal_lines(self, part: str) -> Iterator[str]:
         """Yield NAME_legal, declared or defined: whether PTX defines what metadata means."""
         pattern, form = self.form.pattern, self.form
         if pattern is None:
@@ -219,7 +219,7 @@ class CModel:
         yield "}"
 
 
-def _declared(field: Field) -> str:
+def declared_field(field: Field) -> str:
     """Return the line of an intermediate in NAME_trace."""
     count, unit = f"[{field.count}]" if field.count > 1 else "", f" /* {field.unit} */" if field.unit else ""
     return f"  {field.type} {field.name}{count};{unit}"
