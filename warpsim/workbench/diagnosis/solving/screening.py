@@ -143,13 +143,13 @@ def screened_partly(operand: Operand, few: list[Probe]) -> Candidates:
         found.append(Candidates(part.source[at], part.atom[at], predicate))
     made = Candidates(*(np.concatenate(each) for each in zip(*found, strict=True)))
     if len(made.source) > _KEPT:
-        made = surviving(operand, made, [each for each in few[1:] if _tells(operand, each)][:_MORE])
+        made = surviving(operand, made, [each for each in few[1:] if _is_far(operand, each)][:_MORE])
     if len(made.source) <= _KEPT:
         return made
     return made.of(np.argsort(costs(operand, made), kind="stable")[:_KEPT])
 
 
-def _tells(operand: Operand, probe: Probe) -> bool:
+def _is_far(operand: Operand, probe: Probe) -> bool:
     """Return whether an element of D is off by more than rounding, as the operand stands."""
     line, element = probe.line, probe.element
     own = operand.parts(operand.where[line], line, element).sum()
