@@ -397,6 +397,14 @@ MEMBERS = [
     ({"manifest.npy": npy(np.uint8(3))}, "the manifest has dtype uint8, not text"),
     ({"manifest.npy": npy("x")}, "the manifest is not JSON: Expecting value: line 1 column 1 (char 0)"),
     ({"manifest.npy": npy("[" * 100000)}, "the manifest is not JSON: "),
+    (
+        {"manifest.npy": npy(np.array([0x5B, 0x110000], np.uint32).view("U2")[0:1].reshape(()))},
+        "the manifest is no text: character 1 has code 0x110000",
+    ),
+    (
+        {"manifest.npy": npy(np.array([0xD800], ">u4").view(">U1").reshape(()))},
+        "the manifest is no text: character 0 has code 0xd800",
+    ),
     ({"manifest.npy": npy("[]")}, "the manifest is not a JSON object"),
     ({"manifest.npy": without("title")}, "manifest: title is missing"),
     ({"manifest.npy": changed(extra=1)}, "manifest: unknown key 'extra'; the keys are schema, mnemonic, "),

@@ -222,6 +222,19 @@ def array_header(
     return shape, by_column, dtype
 
 
+def text_of(array: npt.NDArray[Any], what: str) -> str:
+    """Return the one string of an array of text.
+
+    NumPy takes any 32 bits for a character; the interpreter fails on those that Unicode does not have.
+    Raises TraceError.
+    """
+    codes = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    wrong = np.flatnonzero((codes > sys.maxunicode) | (codes >> 11 == 0xD800 >> 11))
+    if len(wrong):
+        raise TraceError(f"{what} is no text: character {wrong[0]} has code {int(codes[wrong[0]]):#x}")
+    return str(array)
+
+
 class Streamed(NamedTuple):
     """An array that is written in pieces along its first axis, and never whole in memory."""
 

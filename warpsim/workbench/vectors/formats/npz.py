@@ -25,6 +25,7 @@ from ....base.files.archives import (
     array_header,
     array_members,
     open_archive,
+    text_of,
     unreadable,
     write_arrays,
 )
@@ -220,7 +221,7 @@ def _manifest_text(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]
     if shape:
         raise TraceError(f"the manifest has shape {shape}, not that of one string")
     with archive.open(member) as file:
-        return str(np.lib.format.read_array(file, allow_pickle=False))
+        return text_of(np.lib.format.read_array(file, allow_pickle=False), "the manifest")
 
 
 def _stream(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> IO[bytes]:

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ....base.environment import in_default_environment
 from ....base.errors import TraceError, WarpsimError
-from ....base.files.archives import read_arrays, write_arrays
+from ....base.files.archives import read_arrays, text_of, write_arrays
 from ....isa.operand_places.placements import Inputs, ScaleSelectors, TensorSettings
 from ....observe.recording.recorder import LaunchEvent
 from ....observe.recording.strips import Timeline
@@ -214,7 +214,7 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
     if given is None or given.shape or given.dtype.kind != "U":
         raise TraceError("an .npz file without a manifest is not a recording")
     try:
-        document = json.loads(str(given))
+        document = json.loads(text_of(given, "the manifest"))
     except (ValueError, RecursionError) as error:
         raise TraceError(f"the manifest is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
