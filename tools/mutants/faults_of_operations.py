@@ -11,7 +11,7 @@ from .behaviour import Behaviour, Edit, Proof, Where, bits, both, doubles, integ
 _FMA = "        steps.append(_ieee(joined([term, d.exact()]), element, mode, change))\n"
 _TERM = "        term = products[..., k]\n"
 _ORDER = "    for k in reversed(order) if change.reverse else order:\n"
-_MODE = "    mode = change.rounding or _MODES[factors.product.rounding]\n"
+_MODE = "    mode = _MODES[factors.product.rounding]\n"
 _CHAIN = "            chain = add(term, chain)\n"
 _ADD_C = "        add(c, chain)\n"
 _QUAD16 = "    upper, lower = add(p[3], add(p[2])), add(p[1], add(p[0]))\n    add(add(add(c, upper), lower), element=F16)\n"
