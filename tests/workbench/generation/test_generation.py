@@ -12,6 +12,7 @@ from warpsim.show.cli import main
 from warpsim.workbench.generation.cases.corners import theme_chunk, themes_of
 from warpsim.workbench.generation.cases.exhaustive import plan_of
 from warpsim.workbench.generation.cases.placement import legal_fields
+from warpsim.workbench.generation.cases.themes_operands import largest, scale_extremes, zero_scales
 from warpsim.workbench.generation.coverage.bins import arithmetic_bins
 from warpsim.workbench.generation.coverage.vector_coverage import empty_coverage, gathered
 from warpsim.workbench.generation.sums.limits import limits_of
@@ -318,3 +319,13 @@ def test_mistakes_have_exit_codes(arguments, code, message, capsys):
     got, out, err = run(["vectors", *arguments], capsys)
     assert (got, out) == (code, "")
     assert message in err
+
+
+@pytest.mark.parametrize("theme", [scale_extremes, zero_scales])
+@pytest.mark.parametrize(("mnemonic", "target"), [FORMS[9], FORMS[10]])
+def test_themes_of_scales_draft_the_ends_of_scales(mnemonic, target, theme):
+    form = warpsim.decode(mnemonic, target=target)
+    draft = theme(limits_of(form), 16, np.random.default_rng(0))
+    for codes in (draft.scale_a, draft.scale_b):
+        assert {0, largest(form.scale)} <= set(codes.ravel().tolist())
+        assert codes.dtype == form.scale.code_dtype

@@ -156,13 +156,12 @@ def scale_extremes(limits: Limits, count: int, rng: Rng) -> Draft:
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     scale = present(form.scale, "scale")
-    scale_a = present(d.scale_a, "scale a")
-    scale_b = present(d.scale_b, "scale b")
+    shape_a, shape_b = present(d.scale_a, "scale a").shape, present(d.scale_b, "scale b").shape
     spread(d, 1)
     codes = np.append(catalogue(scale), [1, largest(scale), scale.bias << scale.fraction_bits])
-    scale_a, scale_b = pick(rng, codes, scale_a.shape), pick(rng, codes, scale_b.shape)
+    codes = codes.astype(scale.code_dtype)
+    d.scale_a, d.scale_b = pick(rng, codes, shape_a), pick(rng, codes, shape_b)
     d.c = near(form.c, d.c.shape, 8, rng, middle=-40)
-    scale_a, scale_b = scale_a.astype(scale.code_dtype), scale_b.astype(scale.code_dtype)
     return d
 
 
@@ -174,8 +173,7 @@ def zero_scales(limits: Limits, count: int, rng: Rng) -> Draft:
     """
     d = Draft(limits, count, rng, free=True)
     scale = present(limits.instruction.scale, "scale")
-    scale_a = present(d.scale_a, "scale a")
-    scale_b = present(d.scale_b, "scale b")
+    shape_a, shape_b = present(d.scale_a, "scale a").shape, present(d.scale_b, "scale b").shape
     spread(d, 2)
     chunks = d.lift.shape[1]
     zero = rng.random((count, chunks)) < np.array([0.5, 1.0])[rng.integers(0, 2, count), None]
@@ -183,7 +181,7 @@ def zero_scales(limits: Limits, count: int, rng: Rng) -> Draft:
     large = largest(scale)
     a = np.where(zero, np.where(swap, large, 0), 1)[:, None, :]
     b = np.where(zero, np.where(swap, 0, large), 1)[:, :, None]
-    scale_a = np.broadcast_to(a, scale_a.shape).astype(scale.code_dtype)
-    scale_b = np.broadcast_to(b, scale_b.shape).astype(scale.code_dtype)
+    d.scale_a = np.broadcast_to(a, shape_a).astype(scale.code_dtype)
+    d.scale_b = np.broadcast_to(b, shape_b).astype(scale.code_dtype)
     d.c = near(limits.instruction.c, d.c.shape, 8, rng, middle=-40)
     return d
