@@ -294,12 +294,14 @@ def _scaled_quads(factors: Factors, rule: ScaledQuads, change: Change) -> list[S
     products, scales = terms_of(_products(factors, change)), present(factors.scales, "scales")
     value, c = products.value * scales.value, terms_of(_accumulator(factors, change))
     live, lowest = value != 0, int(_LOWEST)
+    exponent = products.exponent + scales.exponent
     pair = np.where(live, scales.exponent, lowest).max(-1).astype(np.int64)
-    top = np.where(live, products.exponent + scales.exponent, lowest).max(-1).astype(np.int64)
+    top = np.where(live, exponent, lowest).max(-1).astype(np.int64)
     of_c = np.where(c.nonzero, c.exponent, lowest).astype(np.int64)
     outranked = c.nonzero & (of_c >= top)
     inside = np.maximum(np.maximum(top, of_c) - rule.product_bits, pair - rule.fraction_bits)
     unit = np.where(outranked, of_c - rule.fraction_bits, inside)
+    unit = np.where(live.any(-1) | c.nonzero, unit, 0)  # zeros alone have no exponent to be aligned by
     scale = np.ldexp(1.0, -unit.astype(np.int32))
     cut = _CUTS[change.cut]
 
@@ -316,7 +318,7 @@ def _scaled_quads(factors: Factors, rule: ScaledQuads, change: Change) -> list[S
     return [
         Step(
             kind="ieee",
-            terms=numbers_of(beside_terms(products, c)),
+            terms=numbers_of(beside_terms(Terms(value=value, exponent=exponent), c)),
             code=with_specials(code, special, negative, FORMATS[rule.output.format]),
             special=special,
             total=total,
