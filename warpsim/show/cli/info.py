@@ -24,6 +24,9 @@ def info(
     evidence: Annotated[
         bool, "Why results are believed: outputs of real chips compared, and how many differ."
     ],
+    rules: Annotated[
+        bool, "The numbers of every sum by chip: length, fraction bits, rounding, subnormals, NaN, evidence."
+    ],
     promises: Annotated[
         bool, "What is guaranteed, inferred and refused, what tests it, and what tools last said."
     ],
@@ -34,8 +37,10 @@ def info(
     forms = attempt(_forms, Path("MNEMONIC"), mnemonic, target, version, idesc)
     if isinstance(forms, Failure):
         raise Ended(forms, forms=[])
-    if mnemonic is None and (evidence or promises):
+    if mnemonic is None and (evidence or promises or rules):
         forms += _reported(target, version)
+    if rules:
+        return _say_rules(forms)
     if promises:
         return _say_promises(forms)
     if evidence:
@@ -54,6 +59,13 @@ def _say_evidence(forms: list[Instruction], with_reasons: bool) -> int:
         lambda: {"evidence": evidence_documents(forms), "errors": []},
         lambda: [*evidence_lines(forms), *(reason_lines(forms) if with_reasons else ())],
     )
+
+
+def _say_rules(forms: list[Instruction]) -> int:
+    from ..views.rule_table import rule_documents, rule_lines, rule_rows
+
+    rows = rule_rows(forms)
+    return deliver(lambda: {"rules": rule_documents(rows), "errors": []}, lambda: rule_lines(rows))
 
 
 def _say_promises(forms: list[Instruction]) -> int:
