@@ -34,7 +34,7 @@ _Key = TypeVar("_Key", bound=tuple[object, ...])
 
 @dataclass(frozen=True, kw_only=True)
 class RuleRow:
-    """How one chip sums the products of one operation of a family into one format of D.
+    """How a chip sums the products of one operation of a family into one format of D.
 
     ``cards`` are sold with the chip, ``types`` those of A and B, ``k`` the most products that a form sums.
     Of these, each of ``steps`` sums takes ``length`` at most, and is rounded; ``group`` products are added
@@ -249,7 +249,7 @@ def _by_chips(found: Iterable[tuple[_Key, str]]) -> Iterator[tuple[_Key, str]]:
 
 
 def _difference_lines(rows: Iterable[RuleRow]) -> Iterator[str]:
-    """Yield a line for each operation that families of one chip sum in different ways."""
+    """Yield a line for each operation that families of a chip sum in different ways."""
     ways = dict[tuple[str, str, str], dict[str, str]]()
     for row in rows:
         if row.fraction_bits is not None:
