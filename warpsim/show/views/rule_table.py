@@ -72,7 +72,7 @@ def rules(target: str | None = None) -> list[RuleRow]:
     """Return the numbers of the rules of a chip, or of all: a row for each family, operation and format of D.
 
     ``target`` is a target or the name of a card, such as ``"H100"``. Raises IllegalInstruction for an
-    unknown one.
+    unknown target.
     """
     target = target and (target_of_card(target) or target)
     described = (form for form in chain(typical(), reported()) if target is None or target in form.targets)
