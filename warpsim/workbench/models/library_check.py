@@ -1,7 +1,7 @@
 """The check of a library of golden models: every form computes inputs that the program makes while it runs.
 
 A word of an input is a mix of its number, so that C and NumPy make the same words without tables; D is
-compared by its digest. Of two cases one has raw bits; the other lacks the first bit of each exponent, so that
+compared by its digest. Even cases have raw bits; odd cases lack the first bit of each exponent, so that
 few sums are Inf or NaN. D is that of the kernels, never of the models.
 """
 
