@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         find_lane,
         find_sources,
     )
+    from .show.views.rule_table import rules
     from .show.views.timelines.timeline_svg import draw_timeline
     from .sums.execution.interface import (
         compress,
@@ -129,6 +130,7 @@ if TYPE_CHECKING:  # types in the signatures of those
     from .show.report.document import ReportData as ReportData
     from .show.report.set_cases import Cases as Cases
     from .show.views.drawings.figure_files import Drawing as Drawing
+    from .show.views.rule_table import RuleRow as RuleRow
     from .workbench.diagnosis.dumps.dump_comparison import DumpComparison as DumpComparison
     from .workbench.diagnosis.linting.subject import Finding as Finding
     from .workbench.diagnosis.origins.element_origins import OperandOrigins as OperandOrigins
@@ -216,6 +218,7 @@ __all__ = [
     "prune",
     "read_register_trace",
     "read_vectors",
+    "rules",
     "separate",
     "structure",
     "tensor_map",
@@ -249,6 +252,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
         "compare_registers compare_targets convert_metadata detect_metadata draw_layout explain "
         "find_element find_lane find_sources"
     ),
+    "show.views.rule_table": "rules",
     "workbench.explanation.walk": "walk_product",
     "workbench.generation.generate": "corner_vectors coverage generate_vectors",
     "workbench.generation.separation": "separate",
@@ -312,6 +316,7 @@ _TYPES = {  # types in signatures of those: public, but not among the names that
     "workbench.vectors.sets": "Part",
     "workbench.vectors.verification": "Item Tally",
     "show.views.drawings.figure_files": "Drawing",
+    "show.views.rule_table": "RuleRow",
 }
 _HOMES = {name: home for table in (_NAMES, _TYPES) for home, names in table.items() for name in names.split()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,19 +15,29 @@ if TYPE_CHECKING:
     from ...isa.instruction import Instruction
 
 
+@dataclass(kw_only=True)
+class Tables:
+    """Which table of the forms is asked for, if not their list."""
+
+    rules: Annotated[
+        bool, "The numbers of every sum by chip: length, fraction bits, rounding, subnormals, NaN, evidence."
+    ]
+    evidence: Annotated[
+        bool, "Why results are believed: outputs of real chips compared, and how many differ."
+    ]
+    promises: Annotated[
+        bool, "What is guaranteed, inferred and refused, what tests it, and what tools last said."
+    ]
+
+
 @verb
 def info(
     mnemonic: MnemonicOrNone,
     *,
-    target: Annotated[Target, "Only this chip, such as sm_90a."],
+    target: Annotated[Target, "Only this chip, such as sm_90a, or a card, such as H100."],
     idesc: Idesc,
     version: Annotated[PtxVersion, "PTX version to go by, such as 8.5.  [default: 9.5]"],
-    evidence: Annotated[
-        bool, "Why results are believed: outputs of real chips compared, and how many differ."
-    ],
-    promises: Annotated[
-        bool, "What is guaranteed, inferred and refused, what tests it, and what tools last said."
-    ],
+    tables: Tables,
 ) -> int:
     """List the instruction forms, or describe the form that MNEMONIC spells."""
     from ...workbench.explanation.information import form_document, form_lines, forms_lines
@@ -34,11 +45,13 @@ def info(
     forms = attempt(_forms, Path("MNEMONIC"), mnemonic, target, version, idesc)
     if isinstance(forms, Failure):
         raise Ended(forms, forms=[])
-    if mnemonic is None and (evidence or promises):
+    if mnemonic is None and (tables.rules or tables.evidence or tables.promises):
         forms += _reported(target, version)
-    if promises:
+    if tables.rules:
+        return _say_rules(forms)
+    if tables.promises:
         return _say_promises(forms)
-    if evidence:
+    if tables.evidence:
         return _say_evidence(forms, with_reasons=mnemonic is not None)
     return deliver(
         lambda: {"forms": [form_document(form) for form in forms], "errors": []},
@@ -54,6 +67,13 @@ def _say_evidence(forms: list[Instruction], with_reasons: bool) -> int:
         lambda: {"evidence": evidence_documents(forms), "errors": []},
         lambda: [*evidence_lines(forms), *(reason_lines(forms) if with_reasons else ())],
     )
+
+
+def _say_rules(forms: list[Instruction]) -> int:
+    from ..views.rule_table import rule_documents, rule_lines, rule_rows
+
+    rows = rule_rows(forms)
+    return deliver(lambda: {"rules": rule_documents(rows), "errors": []}, lambda: rule_lines(rows))
 
 
 def _say_promises(forms: list[Instruction]) -> int:

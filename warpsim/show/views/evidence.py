@@ -56,7 +56,7 @@ def evidence_rows(forms: Iterable[Instruction]) -> list[Row]:
     found: dict[tuple[RowKey, str], list[Instruction]] = {}
     for form in forms:
         for target in [form.target] if form.target else form.targets:
-            for with_c in _modes(form, target):
+            for with_c in modes_of_c(form, target):
                 found.setdefault((_key(form, target, with_c), target), []).append(form)
     order = list(ARCHITECTURES)
     return [
@@ -91,7 +91,7 @@ def _key(form: Instruction, target: str, with_c: bool) -> RowKey:
     return form.family.name, form.operation, form.d.name, types, form.stored_k, *modes
 
 
-def _modes(form: Instruction, target: str) -> tuple[bool, ...]:
+def modes_of_c(form: Instruction, target: str) -> tuple[bool, ...]:
     """Return whether C is added: both, where a form may leave it out and that has evidence of its own."""
     if form.has_registers("b") or form.descriptor is not None:
         return (True,)

@@ -21,7 +21,7 @@ from ...sums.rule_programs.rule_operations import Operation, Program
 from ...sums.rule_programs.rule_templates import LOWEST, program_of
 from .records import Step, Term
 
-_ROUNDING_NAMES = {"rn": "to nearest even", "rz": "toward zero", "rm": "down", "rp": "up"}
+ROUNDING_NAMES = {"rn": "to nearest even", "rz": "toward zero", "rm": "down", "rp": "up"}
 
 
 class Summation(NamedTuple):
@@ -53,7 +53,8 @@ def steps_of(rule: Rule, instruction: Instruction, codes: Mapping[str, Sequence[
 def program_document(rule: Rule, instruction: Instruction) -> dict[str, Any]:
     """Return the program of a rule for a page that interprets it, with the names of its terms."""
     program = program_of(rule.bare, instruction.product)
-    labels, added = _labels(program), {name for at in program.named("cut", "ieee") for name in at.values[:1]}
+    labels = labels_of(program)
+    added = {name for at in program.named("cut", "ieee") for name in at.values[:1]}
     return {
         "operations": [_plain(_operation_document(at)) for at in program.operations],
         "labels": {name: [_plain(each._asdict()) for each in labels[name]] for name in sorted(added)},
@@ -96,7 +97,7 @@ class Label(NamedTuple):
     positions: tuple[int, ...] = ()
 
 
-def _labels(program: Program) -> dict[str, list[Label]]:
+def labels_of(program: Program) -> dict[str, list[Label]]:
     """Return names for the members of every list of numbers that is added."""
     found = dict[str, list[Label]]()
     steps = [at.result for at in program.named("round", "ieee", "wrap")]
@@ -127,7 +128,7 @@ class _Reading:
 
     def __init__(self, program: Program, values: dict[str, Any], form: Instruction, rule: Rule) -> None:
         self.program, self.values, self.form, self.rule = program, values, form, rule
-        self.labels = _labels(program)
+        self.labels = labels_of(program)
 
     def step(self, at: Operation) -> Step:
         """Return the step that a rounded operation ends."""
@@ -187,7 +188,7 @@ class _Reading:
             unit=unit,
             code=self.values[at.result],
             format=element,
-            rounding=f"{precision} bits, {_ROUNDING_NAMES[at.given[1]]}",
+            rounding=f"{precision} bits, {ROUNDING_NAMES[at.given[1]]}",
             precision=precision,
         )
 
