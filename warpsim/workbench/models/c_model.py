@@ -6,12 +6,13 @@ header states the evidence of the rule: a model that hides that a rule is inferr
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections.abc import Iterator
 from importlib.resources import files
 from textwrap import wrap
 
-from ...base.errors import OperandError
+from ...base.errors import OperandError, present
 from ...isa.fragments import legal_fields
 from ...isa.instruction import Instruction
 from ...isa.rules import Rule
@@ -20,17 +21,16 @@ from .c_dot import DotProduct, Field
 from .c_operands import Argument, Operands
 
 _WIDTH = 100
-_TEXTS = files(__package__)
 
 
 def own_text(name: str) -> str:
     """Return a text of this package, which may lie in a zip archive."""
-    return _TEXTS.joinpath(name).read_text(encoding="utf-8")
+    return present(pkgutil.get_data(__package__, name), name).decode()
 
 
 def check_name(name: str, form: Instruction, rule: Rule) -> None:
     """Raise OperandError for a name that the model gives something else."""
-    names = (each.name for each in _TEXTS.iterdir() if each.name.endswith(".c"))
+    names = (each.name for each in files(__package__).iterdir() if each.name.endswith(".c"))
     texts = [CModel("_", form, rule).source(), *map(own_text, names)]
     code = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     if name in re.findall(r"\w+", code):
