@@ -154,19 +154,17 @@ def other_comparisons(trial: Trial, proves: Callable[[RepeatedLaunch], bool]) ->
             for changes, words in _decided_otherwise(trial.launch, statements):
                 launch = _with_changes(trial.launch, changes) if trial.budget.allows() else None
                 if launch is not None and trial.wrong_of(launch) == 0 and proves(launch):
-                    return [_of_comparison([*changes], *words)]
+                    return [_of_comparison(next(iter(changes)), *words)]
     return []
 
 
-def _of_comparison(places: Sequence[Location], message: str, fix: str) -> Cause:
-    first, *others = (replace(place, source=user_line(place.source)) for place in places)
+def _of_comparison(place: Location, message: str, fix: str) -> Cause:
     return Cause(
         kind="comparison",
         message=message,
-        location=first,
+        location=replace(place, source=user_line(place.source)),
         evidence="proven: with this comparison the launch computes the reference",
         fix=fix,
-        also=tuple(("another comparison of the line", place) for place in others[:_LISTED]),
     )
 
 
@@ -193,7 +191,8 @@ def _decided_otherwise(
         old, new = (".".join(("setp", name, *more)) for name in (word, _TURNED[word]))
         alike = [each for each in statements if each.modifiers == (word, *more)]
         changes = {each.location(): (old, new) for each in alike}
-        yield changes, (f"{old} decides equality the other way", f"use {new}")
+        what = "leaves out equal numbers" if word in _STRICT else "takes equal numbers, too"
+        yield changes, (f"{old} {what}; the reference does not", f"use {new}")
     bounds = {(each.operand_text or "").rpartition(",")[2].strip() for each in statements}
     for bound in sorted(bounds):
         for register, name, value in _numbers(launch):
