@@ -118,21 +118,25 @@ def sums(x, y, rows, columns, window):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "fix"),
+    ("old", "new", "line", "fix", "window"),
     [
-        ("setp.le.u32 %q1", "setp.lt.u32 %q1", 10, "use setp.le.u32"),
-        ("%q2, %r5, %r2;", "%q2, %r5, %r1;", 12, "compare with columns"),
-        ("%q2, %r5, %r2;", "%q2, %r5, %r7;", 12, "compare with columns"),
-        ("add.u32 %r5, %r5, 1;", "add.u32 %r5, %r5, 2;", 0, ""),
+        ("setp.le.u32 %q1", "setp.lt.u32 %q1", 10, "use setp.le.u32", 5),
+        ("%q2, %r5, %r2;", "%q2, %r5, %r1;", 12, "compare with 24 (columns)", 5),
+        ("%q2, %r5, %r2;", "%q2, %r5, %r7;", 12, "compare with 24 (columns)", 5),
+        ("%q0, %r0, %r1;", "%q0, %r0, 19;", 7, "use setp.gt.u32", 5),
+        ("%q1, %r5, %r6;", "%q1, %r5, 20;", 10, "check this bound", 24),  # 24 does, and so do 23 and 25
+        ("add.u32 %r5, %r5, 1;", "add.u32 %r5, %r5, 2;", 0, "", 5),
     ],
-    ids=["a mask", "another number", "a bound that is computed", "no comparison"],
+    ids=["a mask", "another number", "a bound that is computed", "rows", "any larger bound", "no comparison"],
 )
-def test_comparisons_that_decide_the_terms_of_a_sum(old: str, new: str, line: int, fix: str) -> None:
+def test_comparisons_that_decide_the_terms_of_a_sum(
+    old: str, new: str, line: int, fix: str, window: int
+) -> None:
     """A mask and the end of a loop are named where the kernel with another comparison is the reference."""
     assert SUMS.count(old) == 1
     x = np.random.default_rng(0).standard_normal((20, 24)).astype(np.float32)
     kernel = load_text(SUMS.replace(old, new), "sums.ptx")["sums"]
-    found = warpsim.why(kernel, 1, 32, [x, np.zeros(20, np.float32), 20, 24, 2], reference=sums)
+    found = warpsim.why(kernel, 1, 32, [x, np.zeros(20, np.float32), 20, 24, window], reference=sums)
     first = found.causes[0]
     assert (first.kind == "comparison") == bool(line)
     if line:

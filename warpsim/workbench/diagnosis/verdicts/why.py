@@ -450,7 +450,7 @@ class _Search:
         if known is None or place is None or not self.errors:
             return []
         of_terms = place.kind.endswith("term") or place.operation == "+"
-        if place.proven and not of_terms:
+        if place.proven and not of_terms and place.kind != "never stored":
             return []
         return other_comparisons(self._trial(), lambda launch: computes(launch, known.reference))
 

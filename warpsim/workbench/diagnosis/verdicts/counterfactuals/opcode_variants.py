@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -145,16 +146,36 @@ _TURNED = _STRICT | {other: word for word, other in _STRICT.items()}
 _INTEGER = re.compile(r"[sub](?:16|32|64)")
 
 
+Changes = Mapping[Location, tuple[str, str]]  # at a statement: a part of its text, and what stands for it
+
+
+class _Comparison(NamedTuple):
+    """Comparisons of a line decided otherwise, and the mistake and its fix; ``near`` have numbers next to the
+    bound that is tried: where both do as well, it is ``open`` which number is right.
+    """
+
+    changes: Changes
+    said: tuple[str, str]
+    near: tuple[Changes, ...] = ()
+    open: tuple[str, str] = ("", "")
+
+
 def other_comparisons(trial: Trial, proves: Callable[[RepeatedLaunch], bool]) -> list[Cause]:
     """Return the line whose comparisons, decided otherwise, make every output right, if algebra ``proves``
     that the launch then computes the reference.
     """
+
+    def right(changes: Changes) -> RepeatedLaunch | None:
+        launch = _with_changes(trial.launch, changes) if trial.budget.allows() else None
+        return launch if launch is not None and trial.wrong_of(launch) == 0 else None
+
     with trial.budget.search("other comparisons"):
         for statements in _compared(trial.launch):
-            for changes, words in _decided_otherwise(trial.launch, statements):
-                launch = _with_changes(trial.launch, changes) if trial.budget.allows() else None
-                if launch is not None and trial.wrong_of(launch) == 0 and proves(launch):
-                    return [_of_comparison(next(iter(changes)), *words)]
+            for each in _decided_otherwise(trial.launch, statements):
+                if (launch := right(each.changes)) is not None and proves(launch):
+                    vague = bool(each.near) and all(right(changes) for changes in each.near)
+                    place = next(iter(each.changes))
+                    return [_of_comparison(place, *(each.open if vague else each.said))]
     return []
 
 
@@ -179,29 +200,37 @@ def _compared(launch: RepeatedLaunch) -> Iterator[list[InstructionStatement]]:
     yield from lines.values()
 
 
-Changes = Mapping[Location, tuple[str, str]]  # at a statement: a part of its text, and what stands for it
-
-
 def _decided_otherwise(
     launch: RepeatedLaunch, statements: Sequence[InstructionStatement]
-) -> Iterator[tuple[Changes, tuple[str, str]]]:
-    """Yield other comparisons of a line, with the mistake and its fix in words."""
+) -> Iterator[_Comparison]:
+    """Yield other comparisons of a line."""
     forms = {each.modifiers for each in statements if each.modifiers[0] in _TURNED}
     for word, *more in sorted(forms):
         old, new = (".".join(("setp", name, *more)) for name in (word, _TURNED[word]))
         alike = [each for each in statements if each.modifiers == (word, *more)]
-        changes = {each.location(): (old, new) for each in alike}
         what = "leaves out equal numbers" if word in _STRICT else "takes equal numbers, too"
-        yield changes, (f"{old} {what}; the reference does not", f"use {new}")
-    bounds = {(each.operand_text or "").rpartition(",")[2].strip() for each in statements}
-    for bound in sorted(bounds):
+        said = f"{old} {what}; the reference does not", f"use {new}"
+        yield _Comparison({each.location(): (old, new) for each in alike}, said)
+    for bound in sorted({_bound(each) for each in statements}):
+        texts = {each.location(): each.operand_text or "" for each in statements if _bound(each) == bound}
         for register, name, value in _numbers(launch):
-            alike = [each for each in statements if (each.operand_text or "").endswith(bound)]
-            texts = {each.location(): each.operand_text or "" for each in alike}
-            changes = {at: (text, text.removesuffix(bound) + register) for at, text in texts.items()}
+            changes, *near = (
+                {at: (text, text.removesuffix(bound) + other) for at, text in texts.items()}
+                for other in (register, str(value - 1), str(value + 1))
+            )
+            said = (
+                f"it compares with {bound}, where the reference needs {value}",
+                f"compare with {value} ({name})",
+            )
+            vague = (
+                f"it compares with {bound}: with other numbers, as {value}, the launch computes the reference"
+            )
             if register != bound:
-                what = f"it compares with {bound}, where the reference needs {name} = {value}"
-                yield changes, (what, f"compare with {name}")
+                yield _Comparison(changes, said, tuple(near), (vague, "check this bound"))
+
+
+def _bound(statement: InstructionStatement) -> str:
+    return (statement.operand_text or "").rpartition(",")[2].strip()
 
 
 def _numbers(launch: RepeatedLaunch) -> list[tuple[str, str, int]]:
