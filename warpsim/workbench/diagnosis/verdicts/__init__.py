@@ -8,7 +8,7 @@
     matrix_hooks       matrix instructions computed in another way, for trials; tensor_hooks of tcgen05
     descriptor_causes  fields of descriptors put right by trial; tensor_causes operands of tcgen05.mma
     tried_repairs      trials of repairs, and the elements that stay wrong
-    retried            arguments exchanged, mistakes of a library undone, other forms of statements; stores
+    counterfactuals    arguments exchanged, mistakes undone, other forms of statements and comparisons; stores
     why                the order of all these, and the verdict
 
 Knows launches; does not print.
