@@ -264,7 +264,8 @@ class _Search:
         """
         user, sides = self.kernel.value(edit.value), self.sides
         found, wanted = (self.reference.value(key) for key in (edit.found, edit.wanted))
-        if not found or not wanted or user is None or self.kernel.value(edit.wanted) is not None:
+        lacks = self.kernel.value(edit.wanted) is None
+        if not found or not wanted or user is None or edit.pc < 0 or not lacks:
             return []
         made = {each.pc for each in sides.provenance.products if (each.d == edit.found).any()}
         given = (self._statement(edit.pc).operands or ())[1:]
