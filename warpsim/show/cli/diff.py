@@ -449,16 +449,16 @@ def _sets_compared(first: str, second: str) -> tuple[Any, Any, Any]:
     from ...workbench.vectors.formats.npz import NpzFormat
     from ..views.findings import SHOWN
 
-    one, other = (NpzFormat().in_parts(Path(source)) for source in (first, second))
-    check_alike(one.specs()["d"], other.specs()["d"])
+    left, right = (NpzFormat().in_parts(Path(source)) for source in (first, second))
+    check_alike(left.specs()["d"], right.specs()["d"])
     x, y, elements, start = dict[Any, Any](), dict[Any, Any](), list[Any](), 0
-    for a, b in zip(one.blocks("d", _PART), other.blocks("d", _PART), strict=True):
-        found = compare(a, b, one.instruction.d)
+    for a, b in zip(left.blocks("d", _PART), right.blocks("d", _PART), strict=True):
+        found = compare(a, b, left.instruction.d)
         elements.append(found.elements)
         for case, *place in np.argwhere(found.words)[: SHOWN - len(x)].tolist():
             x[start + case, *place], y[start + case, *place] = a[case, *place], b[case, *place]
         start += len(a)
-    return DumpComparison(elements=np.concatenate(elements), format=one.instruction.d), x, y
+    return DumpComparison(elements=np.concatenate(elements), format=left.instruction.d), x, y
 
 
 def _compared_digits(sides: Any, sources: tuple[str, str]) -> tuple[Any, Any, Any, Any]:
