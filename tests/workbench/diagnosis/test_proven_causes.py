@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.launch_mistakes.kernels import KERNELS, compiled
+from tools.mistakes.launches.kernels import KERNELS, compiled
 from warpsim import Verdict
 from warpsim.programs.launch.launching import load_text
 
