@@ -232,7 +232,7 @@ class _Sides:
 
         Those of a list where it fails, as it may before the kernel shows which numbers its integers are.
         """
-        trace, state = trace_of(self.reader), np.random.get_state()
+        trace, state = trace_of(self.reader, scouting=True), np.random.get_state()
         try:
             _called(self.name, self.reference, self.leaves.given(trace), trace)
         except ReferenceError:
