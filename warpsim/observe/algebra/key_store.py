@@ -19,6 +19,7 @@ from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.side_tables import SideTable
+from .keys.finite_fields import Keys
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import KeyReader
 from .provenance import Copy, Provenance, Stores, place_of_wave
@@ -67,6 +68,7 @@ class KeyStore(Observer):
         self.accesses = list[MemoryAccess]()
         self.code: Sequence[Record] = ()
         self.together: Lanes | None = None
+        self.fragments = dict[tuple[Any, ...], tuple[list[Cells | None], Keys]]()  # by registers
         self.written_by: dict[int, set[int]] | None = None if provenance is None else {}
         self._frames: WeakKeyDictionary[Frame, Registers] = WeakKeyDictionary()
         self._last: tuple[Frame | None, Registers] = (None, {})
