@@ -16,6 +16,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
+from tests.helpers.ptxas_record import recorded
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.ptx.qualifiers import PTX_VERSION, default_version
 
@@ -140,11 +141,15 @@ def verdicts(
     header = f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ {declarations}\n"
     lines = list(instructions)
     assert not any("\n" in line for line in lines)
-    batches = [lines[start : start + BATCH] for start in range(0, len(lines), BATCH)]
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        command = [str(path), f"-arch={_compiled_for(target, path)}", "module.ptx", "-o", "module.cubin"]
-        judged = pool.map(lambda batch: _judge(header, batch, command), batches)
-        return [verdict for batch in judged for verdict in batch]
+    command = [str(path), f"-arch={_compiled_for(target, path)}", "module.ptx", "-o", "module.cubin"]
+
+    def ask() -> list[str | None]:
+        batches = [lines[start : start + BATCH] for start in range(0, len(lines), BATCH)]
+        with ThreadPoolExecutor(PROCESSES) as pool:
+            judged = pool.map(lambda batch: _judge(header, batch, command), batches)
+            return [verdict for batch in judged for verdict in batch]
+
+    return recorded([release(path), command[1], header, *lines], ask)
 
 
 def _judge(header: str, lines: Sequence[str], command: Sequence[str]) -> list[str | None]:
