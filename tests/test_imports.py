@@ -34,8 +34,8 @@ PARTS = {  # room or package -> its parts in order; modules that are not named c
     ),
     "workbench.generation": ("sums", "cases", "coverage"),
     "workbench.diagnosis": (
-        *("library", "dumps", "solving", "contents", "origins", "search", "loops", "recordings"),
-        *("units", "formulas", "verdicts", "linting"),
+        *("library", "descriptors", "dumps", "solving", "contents", "origins", "search", "loops"),
+        *("recordings", "units", "formulas", "verdicts", "linting"),
     ),
     "show": ("views", "debugger", "report", "testing", "cli"),
 }

@@ -23,7 +23,7 @@ from warpsim.isa.descriptors.tile_addresses import load_tile, store_tile, tile_a
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.memory import SHARED_BYTES
 from warpsim.programs.interactive.shared_memory import SharedMemory
-from warpsim.workbench.diagnosis.library.descriptor_mistakes import diagnose
+from warpsim.workbench.diagnosis.descriptors.described_tiles import diagnose
 
 ROW = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
 MODES = [
@@ -665,7 +665,7 @@ def check(memory, wrong, right, tile, major, *, wrong_major=None, phrase=None, m
     suggestions = diagnose(memory, wrong, tile, major=wrong_major or major)
     assert suggestions
     first = suggestions[0]
-    assert len(first.mistakes) == mistakes
+    assert first.rewrites == mistakes
     if phrase is not None:
         assert phrase in first.sentence
     shape = request(*tile.shape, tile.dtype.itemsize, major)
@@ -710,23 +710,22 @@ def test_fields_written_in_bytes_are_found(major, swizzle, size, first_k):
     for chosen in [{"stride_byte_offset"}, {"start_address"}, set(names), set(names[1:])]:
         relevant = chosen - {"leading_byte_offset"} if used else chosen
         word = raw_word(right, *chosen)
-        suggestions = check(memory, word, right, tile, major, phrase="written in bytes, without >> 4")
-        verb = "were" if len(relevant) > 1 else "was"
-        assert f"{verb} written in bytes" in suggestions[0].sentence
+        suggestions = check(memory, word, right, tile, major)
+        assert sum("in bytes" in each for each in suggestions[0].mistakes) == len(relevant)
 
 
 @pytest.mark.parametrize("start", [0x4000, 0xC000, 0x8400])
 def test_a_start_in_bytes_that_lost_bits_or_fills_reserved_bits_is_found(start):
     memory, right, tile = stored("K", "128B", 2, start=start)
-    check(memory, raw_word(right, "start_address"), right, tile, "K", phrase="the start address was written")
+    check(memory, raw_word(right, "start_address"), right, tile, "K", phrase="the start address is in bytes")
     cut = changed(right, start_address=(start & 0x3FFF) << 4)
-    check(memory, cut, right, tile, "K", phrase="without >> 4 and cut to 14 bits")
+    check(memory, cut, right, tile, "K", phrase=">> 4 is missing, and cut to 14 bits")
 
 
 def test_a_word_with_a_field_in_reserved_bits_and_a_second_mistake_is_found():
     memory, right, tile = stored("K", "128B", 2, start=0xC000)
     wrong = raw_word(changed(right, swizzle="64B"), "start_address")
-    check(memory, wrong, right, tile, "K", phrase="; and the swizzle mode is 64B", mistakes=2)
+    check(memory, wrong, right, tile, "K", phrase="the swizzle is 64B where 128B fits; and ", mistakes=2)
 
 
 def test_a_descriptor_of_tcgen05_is_found():
@@ -755,7 +754,7 @@ def test_exchanged_strides_are_found(major, swizzle, size):
 def test_a_wrong_swizzle_mode_is_found(major, swizzle, size):
     memory, right, tile = stored(major, swizzle, size)
     for other in set(ROW) - {swizzle}:
-        phrase = f"the swizzle mode is {other}, but the tile was stored with {swizzle}"
+        phrase = f"the swizzle is {other} where {swizzle} fits"
         check(memory, changed(right, swizzle=other), right, tile, major, phrase=phrase)
 
 
@@ -799,9 +798,9 @@ def test_a_start_off_by_k_steps_is_found(major, swizzle, size):
         if i == j:
             continue
         (wrong, _), (right, tile), steps = columns[i], columns[j], abs(j - i)
-        phrase = f"the start address is {steps} K step{'s' * (steps > 1)} of"
-        (first, *_) = check(memory, wrong, right, tile, major, phrase=phrase)
-        assert f"too {'low' if j > i else 'high'}" in first.sentence
+        by = steps * abs(columns[1][0].start_address - columns[0][0].start_address)
+        phrase = f"the start is {by} bytes too far {'back' if j > i else 'on'}"
+        check(memory, wrong, right, tile, major, phrase=phrase)
 
 
 @pytest.mark.parametrize(("major", "swizzle", "size"), [mode for mode in MODES if mode[1] != "none"])
@@ -815,8 +814,8 @@ def test_a_tile_swizzled_relative_to_its_unaligned_start_is_found(major, swizzle
     right = changed(canonical_descriptor(0, shape, swizzle=swizzle), start_address=start)
     suggestions = diagnose(memory, right, tile, major=major)
     assert suggestions[0].mistakes == (
-        f"the tile was swizzled relative to its own start {start:#06x}, no multiple of {ATOM[swizzle]}, "
-        f"but wgmma swizzles by absolute address",
+        f"the tile is swizzled relative to {start:#06x}, in the middle of a pattern, but is read by absolute "
+        f"address",
     )
     assert suggestions[0].move
     assert suggestions[0].descriptor.start_address == 8192 + ATOM[swizzle]
@@ -834,7 +833,7 @@ def test_a_k_step_into_a_tile_swizzled_relative_to_its_start_is_found(step):
     )
     tile = whole[:, 16 * step : 16 * step + 16]
     (only,) = diagnose(memory, given, tile)
-    assert "relative to its own start 0x0480" in only.sentence
+    assert "relative to 0x0480" in only.sentence
     assert only.descriptor.start_address == 0x800 + 32 * step
 
 
@@ -842,13 +841,13 @@ def test_a_k_step_into_a_tile_swizzled_relative_to_its_start_is_found(step):
 def test_a_start_beside_the_pattern_is_found(swizzle, offset):
     memory, right, tile = stored("K", swizzle, 2)
     wrong = changed(right, start_address=right.start_address + offset)
-    phrase = f"the start address is not the multiple of {ATOM[swizzle]} at which the tile begins"
+    phrase = f"the start is {abs(offset)} bytes too far {'on' if offset > 0 else 'back'}"
     check(memory, wrong, right, tile, "K", phrase=phrase)
 
 
 def test_a_base_offset_that_should_be_zero_is_found():
     memory, right, tile = stored("K", "128B", 2)
-    phrase = "the base offset is 3, but must be 0 for an aligned pattern"
+    phrase = "the base offset is 3 where 0 fits"
     check(memory, changed(right, base_offset=3), right, tile, "K", phrase=phrase)
 
 
@@ -860,14 +859,14 @@ def test_strides_in_elements_are_found(major, swizzle, size):
         leading_byte_offset=right.leading_byte_offset // size & ~15,
         stride_byte_offset=right.stride_byte_offset // size & ~15,
     )
-    check(memory, wrong, right, tile, major, phrase="given in elements, not bytes")
+    check(memory, wrong, right, tile, major, phrase="(in elements, not bytes)")
 
 
 @pytest.mark.parametrize(("major", "swizzle", "size"), [mode for mode in MODES if mode[1] != "none"])
 def test_strides_shifted_twice_are_found(major, swizzle, size):
     memory, right, tile = stored(major, swizzle, size)
     wrong = changed(right, stride_byte_offset=right.stride_byte_offset >> 4)
-    check(memory, wrong, right, tile, major, phrase="SBO was shifted right by 4 twice")
+    check(memory, wrong, right, tile, major, phrase="(shifted right by 4 twice)")
 
 
 @all_modes
@@ -878,7 +877,7 @@ def test_strides_and_starts_off_by_one_core_matrix_or_atom_are_found(major, swiz
     for name in {"leading_byte_offset", "stride_byte_offset", "start_address"} - ignored:
         wrong = changed(right, **{name: getattr(right, name) + sign * ATOM[swizzle]})
         suggestions = check(memory, wrong, right, tile, major)
-        assert len(suggestions[0].mistakes) == 1
+        assert suggestions[0].rewrites == 1
 
 
 @pytest.mark.parametrize(("major", "swizzle", "size"), [mode for mode in MODES if mode[1] != "none"])
@@ -894,7 +893,9 @@ def test_rows_that_were_not_swizzled_are_found(major, swizzle, size):
         atoms = across + other // 8 * (mn * size // row) if major == "MN" else other // 8
         memory[4096 + place + atoms * atom :][:size] = np.frombuffer(tile[i, j].tobytes(), np.uint8)
     (only,) = diagnose(memory, descriptor, tile, major=major)
-    assert only.mistakes == (f"the rows are {row} bytes apart but not swizzled",)
+    assert only.mistakes == (
+        "rows are swizzled where they are read or where they are written, not in both places",
+    )
     assert only.move
     assert only.descriptor == descriptor
 
@@ -987,14 +988,14 @@ def test_suggestions_read_different_addresses_and_come_simplest_first():
     suggestions = diagnose(memory, right, blank)
     maps = {tile_addresses(one.descriptor, request(64, 16, 2, one.major)).tobytes() for one in suggestions}
     assert len(maps) == len(suggestions) > 1
-    assert all(len(one.mistakes) == 1 for one in suggestions)
+    assert all(one.rewrites == 1 for one in suggestions)
 
 
 def test_a_suggestion_reads_as_one_sentence():
     memory, right, tile = stored("K", "128B", 2)
     (one,) = diagnose(memory, changed(right, stride_byte_offset=1024 * 16), tile)
     assert str(one) == (
-        "SBO was written in bytes, without >> 4: use 0x4000004000010200 "
+        "SBO is 16384 where 1024 fits (in bytes, without >> 4): use 0x4000004000010200 "
         "(start 0x2000, LBO 16, SBO 1024, swizzle 128B), K-major"
     )
 

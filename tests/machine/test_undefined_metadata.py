@@ -35,8 +35,6 @@ SPARSE = [
 
 
 class Wave:
-    follower: Any = None
-
     def name_of_execution(self, warp: int) -> str:
         return f"warp {warp}"
 

@@ -20,7 +20,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     ),
     "descriptor": (
         "isa/descriptors/*.py", "isa/tensor_maps/*.py", "isa/layouts/swizzle.py",
-        "workbench/diagnosis/library/descriptor_mistakes.py",
+        "workbench/diagnosis/descriptors/*.py",
         "machine/opcodes/asynchronous/tensor_boxes.py", "machine/opcodes/matrix/*.py",
         "show/views/layouts/descriptors.py",
     ),

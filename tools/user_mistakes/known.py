@@ -395,7 +395,11 @@ def group(name: str, names: str | Records, hints: str = "") -> Callable[[Any], A
     return register
 
 
-@group("B's start address without >> 4, against the expected D", r"start address.*without >> 4", "B")
+@group(
+    "B's start address without >> 4, against the expected D",
+    said("b", "descriptor", start_address=[16384, 1024]),
+    "B",
+)
 def _(x: Group, rng: Any) -> Any:
     D = x.computed(x.A[:, :16], x.B[:, :16])
     b = x.memory[64 * 128 : 2 * 64 * 128].copy()
@@ -406,12 +410,12 @@ def _(x: Group, rng: Any) -> Any:
     return D
 
 
-@group("B's swizzle mode is 64B", r"B descriptor: the swizzle mode", "B")
+@group("B's swizzle mode is 64B", said("b", "descriptor", swizzle=["128B", "64B"]), "B")
 def _(x: Group, rng: Any) -> Any:
     return x.computed(x.A[:, :16], loaded(x.memory, 64, 8192, 32, np.float16, swizzle="64B"))
 
 
-@group("A read a k step too far", r"A descriptor: the start address is 1 K step", "A")
+@group("A read a k step too far", said("a", "descriptor", start_address=[0, 32]), "A")
 def _(x: Group, rng: Any) -> Any:
     return x.computed(x.A[:, 16:32], x.B[:, :16])
 

@@ -34,7 +34,6 @@ from .run.clusters import cluster_of, ctas_of, grid_of
 from .run.engines import DEFAULT_MODES, Modes
 from .run.events import Observer, Observers, observe
 from .run.execute import Allowance
-from .run.following import Follower
 from .run.geometry import ALONE, Cluster, Geometry
 from .run.livelock import LivelockDetector, waiting_loops
 from .run.memories import Memories
@@ -211,7 +210,6 @@ class Launch:
     resident: int = 1  # CTAs that a multiprocessor has at a time, which share its tensor memory
     schedule: Schedule
     observers: Callable[[], Sequence[Observer]] = tuple
-    follower: Callable[[], Follower] | None = None  # makes that of a wave, which observes it last
     modes: Modes = DEFAULT_MODES
     lanes: int | None = None  # of a wave; None for LANES
     inferred: dict[int, str] = field(default_factory=dict)  # what waves inferred: statements, and why
@@ -270,15 +268,14 @@ class Launch:
         """Return wave ``number``, of the CTAs with these coordinates."""
         geometry = Geometry(ctas, self.grid, self.block, self.cluster)
         memories = Memories(geometry, self.device.memory, self.parameters, self.shared_bytes, self.fill)
-        follower = None if self.follower is None else self.follower()
-        observers = Observers((*self.observers(), *(() if follower is None else (follower,))))
+        observers = Observers(self.observers())
         wave = Wave(self.entry, geometry, memories, PLACES)
         wave.code = observers.instrument(self.entry.code)
         observe(wave, observers.without_inactive())
         wave.modes, wave.inferred, wave.with_c = self.modes, self.inferred, self.with_c
         wave.runtime = self.runtime or DeviceRuntime(heap=self.device.heap)
         wave.symbols = symbols_of(self.device, self.module)
-        wave.compiled, wave.native, wave.follower = self.compiled, self.native, follower
+        wave.compiled, wave.native = self.compiled, self.native
         wave.scheduler.waits_at = self.waits_at
         wave.scheduler.order = self.schedule.order_of(number)
         ASYNCHRONY.set(wave, self.schedule.asynchrony(number))

@@ -9,8 +9,7 @@ import pytest
 
 import warpsim
 from warpsim.observe.checks.findings import LaunchFinding
-from warpsim.programs.launch.repeated import repetition
-from warpsim.programs.launch.repeated.open_values import Following
+from warpsim.programs.launch.repeated import repetition, taint
 
 TEXT = """\
 .version 8.0
@@ -110,7 +109,7 @@ def test_the_first_launch_is_tried_with_two_fillings_and_others_with_one_each(
 ) -> None:
     """Where open values are not followed to their end."""
     executed, seeds = repetition.run, list[int | None]()
-    monkeypatch.setattr(Following, "closed", lambda *given: False)
+    monkeypatch.setattr(taint, "none_leaks", lambda *given: False)
     monkeypatch.setattr(repetition, "run", lambda launch: seeds.append(launch.fill) or executed(launch))
     kernel = warpsim.load(TEXT.format(body=READ))["k"]
     x, y = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)

@@ -54,11 +54,11 @@ def test_candidates_change_a_field_and_nothing_else() -> None:
     seen = {}
     for candidate in _candidates({7: word, 9: word + 2}):
         changed = candidate.change(9, word + 2, 0)
-        assert changed != word + 2, candidate.message
+        assert changed != word + 2 or "in bytes" in candidate.message, candidate.message  # 0x420 is none
         seen[candidate.message] = Descriptor.decode(changed)
     assert (
         str(seen["SBO of the descriptor is 512 where 1024 fits"])
         == "start 0x0420, LBO 128, SBO 1024, swizzle none"
     )
-    (steps,) = (value for message, value in seen.items() if "where 64 fit" in message)
+    (steps,) = (value for message, value in seen.items() if "to step where 64 fit" in message)
     assert steps.start_address == 0x440

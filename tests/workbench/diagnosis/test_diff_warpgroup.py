@@ -19,7 +19,7 @@ from warpsim.isa.descriptors.tile_addresses import store_tile, tile_addresses
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import Diagnosis, diagnose
-from warpsim.workbench.diagnosis.library.descriptor_mistakes import misreadings
+from warpsim.workbench.diagnosis.descriptors.described_tiles import misreadings
 from warpsim.workbench.diagnosis.solving.other_causes import other_causes
 
 DENSE = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"
@@ -98,21 +98,22 @@ EXCHANGED = {
     "stride_byte_offset": lambda x: x.leading_byte_offset,
 }
 
+B_EXCHANGED = "B descriptor: LBO and SBO are exchanged: LBO 512, SBO 128 where LBO 128, SBO 512 fit"
 BY_HAND: dict[str, Any] = {
-    "A descriptor: LBO and SBO are exchanged": (
+    "A descriptor: LBO and SBO are exchanged: LBO 1024, SBO 128 where LBO 128, SBO 1024 fit": (
         DENSE,
         {},
         lambda case: {"a_desc": case.desc("a", **EXCHANGED)},
     ),
-    "B descriptor: LBO and SBO are exchanged": (
+    "B descriptor: LBO and SBO are exchanged: LBO 16, SBO 512 where LBO 512, SBO 16 fit": (
         *(SPARSE, {"swizzle": "64B"}),
         lambda case: {"b_desc": case.desc("b", **EXCHANGED)},
     ),
-    "B descriptor: the swizzle mode is 64B, but the tile was stored with none": (
+    "B descriptor: the swizzle is 64B where none fits": (
         *(DENSE, {"swizzle": "64B"}),
         lambda case: {"b_desc": case.desc("b", swizzle=lambda x: "none")},
     ),
-    "B descriptor: the start address is 1 K step of 32 bytes too low": (
+    "B descriptor: the start is 32 bytes too far back": (
         *(DENSE, {"swizzle": "64B"}),
         lambda case: {"b_desc": case.desc("b", start_address=lambda x: x.start_address + 32)},
     ),
@@ -192,7 +193,7 @@ def test_two_mistakes() -> None:
     case = Case(DENSE, shared_a=False)
     change = {"b_desc": case.desc("b", **EXCHANGED), "a": case.arguments["a"][:, [1, 0, 3, 2]]}
     found = case.found(case.d(**change))
-    assert ("B descriptor: LBO and SBO are exchanged", "A: rows g and g + 8 exchanged") in {
+    assert (B_EXCHANGED, "A: rows g and g + 8 exchanged") in {
         tuple(sorted(one.names, reverse=True)) for match in found.matches for one in match.equivalent
     }
 
@@ -211,7 +212,7 @@ def test_several_tiles_with_one_descriptor() -> None:
     case.arguments["shared"] = memories
     d = case.d(b_desc=case.desc("b", **EXCHANGED))
     assert d.shape == (2, 128, 16)
-    assert "B descriptor: LBO and SBO are exchanged" in names(case.found(d, most=1))
+    assert B_EXCHANGED in names(case.found(d, most=1))
     case.arguments["b_desc"] = np.array([case.arguments["b_desc"]] * 2, np.uint64) + np.array(
         [0, 1], np.uint64
     )
@@ -247,7 +248,8 @@ def test_misreadings_are_what_other_descriptors_read() -> None:
     assert len({one.addresses.tobytes() for one in found}) == len(found)
     own = tile_addresses(descriptor, shape)
     assert all(not np.array_equal(one.addresses, own) for one in found)
-    (exchanged,) = (one for one in found if "LBO and SBO are exchanged" in one.mistakes)
+    EXCHANGE = {"leading_byte_offset": (128, 256), "stride_byte_offset": (256, 128)}
+    (exchanged,) = (one for one in found if one.fields == EXCHANGE)
     other = replace(descriptor, leading_byte_offset=256, stride_byte_offset=128)
     assert np.array_equal(exchanged.addresses, tile_addresses(other, shape))
     assert exchanged.how == f"{other.encode():#018x} (start 0x0400, LBO 256, SBO 128, swizzle none), K-major"
@@ -258,9 +260,5 @@ def test_a_misreading_outside_of_the_memory_hides_no_other() -> None:
     """A step further leaves the memory at once, steps back do not."""
     descriptor = Descriptor(start_address=4096 - 512, leading_byte_offset=128, stride_byte_offset=256)
     found = misreadings(descriptor, TileShape(mn=16, k=16, element_bits=16, major="K"), memory_bytes=4096)
-    phrases = [one.mistakes[0] for one in found if "K step" in one.mistakes[0]]
-    assert phrases == [
-        "the start address is 1 K step of 256 bytes too high",
-        "the start address is 2 K steps of 256 bytes too high",
-        "the start address is 3 K steps of 256 bytes too high",
-    ]
+    starts = [one.fields.get("start_address") for one in found if list(one.fields) == ["start_address"]]
+    assert starts[:4] == [(3584, 224), *((3584, 3584 - 256 * steps) for steps in (1, 2, 3))]

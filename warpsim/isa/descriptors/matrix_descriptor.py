@@ -1,9 +1,8 @@
 """The 64-bit matrix descriptors of wgmma: fields, their meaning, and what is unusual about them.
 
-PTX ISA 9.1, section 9.7.15.5.1.2.2 "Matrix Descriptor Format"; the common mistakes are in
-descriptor_mistakes. Words: LBO and SBO are the leading and the stride dimension byte offset; a *row* is the
-run of 16, 32, 64 or 128 bytes that lies contiguous before swizzling; an *atom* is eight rows, after which a
-swizzle repeats (a core matrix, where there is none).
+PTX ISA 9.1, section 9.7.15.5.1.2.2 "Matrix Descriptor Format". Words: LBO and SBO are the leading and the
+stride dimension byte offset; a *row* is the run of 16, 32, 64 or 128 bytes that lies contiguous before
+swizzling; an *atom* is eight rows, after which a swizzle repeats (a core matrix, where there is none).
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def run(wave: Wave, budget: int | None = None, look: Callable[[], None] | None =
 
 def _advance(wave: Wave, path: DivergentPath) -> None:
     """Execute statements until paths change, or this path reaches another."""
-    code, scheduler, compiled, follower = wave.code, wave.scheduler, wave.compiled, wave.follower
+    code, scheduler, compiled = wave.code, wave.scheduler, wave.compiled
     others = [other.pc for other in scheduler.paths if other is not path and other.frame is path.frame]
     stop = min((pc for pc in others if pc > path.pc), default=-1)
     record = code[path.pc]
@@ -68,8 +68,6 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
             pc = path.pc
             record = code[pc]
             if compiled and record.basic_block is not None and record.basic_block.run(wave, path, stop):
-                if follower is not None and follower.due:
-                    follower.executed(wave, path.frame, path.lanes, pc, path.pc)
                 if path.pc == stop:
                     return
                 continue
@@ -83,11 +81,7 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
             lanes: Lanes | None = path.lanes
             if record.guard >= 0:
                 lanes = _guarded(wave, path, record)
-            frame, before = path.frame, path.lanes
-            changed = lanes is not None and record.step(wave, path, lanes)
-            if follower is not None and follower.due:
-                follower.executed(wave, frame, before, pc, pc + 1)
-            if changed:
+            if lanes is not None and record.step(wave, path, lanes):
                 return
             path.pc += 1
             if path.pc == stop:

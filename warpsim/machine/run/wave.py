@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,6 @@ from .geometry import Cluster, Geometry
 from .memories import Memories
 from .scheduler import Scheduler
 from .warp_scheduling import in_step
-
-if TYPE_CHECKING:
-    from .following import Follower
 
 _BOUND_TOGETHER = 1024  # statements
 _LEAVING = frozenset({"bra", "brx", "ret", "exit"})  # opcodes behind which other statements may come next
@@ -205,7 +202,6 @@ class Wave:
         self.scheduler = Scheduler(first, len(self.code), in_step)
         self.leaving: list[Callable[[Wave, Lanes], None]] = []  # called with lanes that have exited
         self.uninitialised: Uninitialised | None = None  # called where lanes read what they never wrote
-        self.follower: Follower | None = None  # what follows values that are open
         self._places = places
         memories.reserve_local(entry.local_bytes)
 

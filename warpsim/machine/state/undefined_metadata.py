@@ -84,10 +84,9 @@ class UndefinedMetadata:
         ``operands`` are those of statements one behind another: ``executions`` are those of the first by each
         warp, then those of the second.
         """
-        follower = wave.follower
-        if follower is None and all(self._is_settled(operand.pc) for operand in operands):
+        if all(self._is_settled(operand.pc) for operand in operands):
             return d
-        rows = _undefined_rows(form, inputs)
+        rows = rows_of_undefined(form, inputs)
         which = np.flatnonzero(rows.any(axis=1))
         if not which.size:
             return d
@@ -97,9 +96,6 @@ class UndefinedMetadata:
             if (statements == place).any():
                 first = int(which[statements == place][0])
                 self._keep(wave, form, inputs, operands[place], first, int(warps[first % len(warps)]))
-        if follower is not None:
-            places = [operand.pc for operand in operands]
-            follower.undefined_rows(places, form, warps, rows.reshape(len(places), len(warps), -1))
         changed = np.array([operand.pc in self._changed for operand in operands])
         return self._others_in(form, rows, which[changed[statements]], d)
 
@@ -182,7 +178,7 @@ class UndefinedMetadata:
 UNDEFINED_METADATA = SideTable(lambda wave: UndefinedMetadata())  # all waves of a launch have the same
 
 
-def _undefined_rows(form: Instruction, inputs: Inputs) -> Rows:
+def rows_of_undefined(form: Instruction, inputs: Inputs) -> Rows:
     """Return ``(executions, m)``: the rows of metadata registers that have a field without a meaning."""
     words = np.ascontiguousarray(inputs.registers["e"]).reshape(-1, form.lanes)
     halves = words.view(np.uint16)[:, _halves(form, inputs.selector)]

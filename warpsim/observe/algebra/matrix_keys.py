@@ -187,18 +187,18 @@ class MatrixOperands:
         assert isinstance(place, TensorCells)
         return self._of_tensor_memory(place, role, self.product.format(role))
 
-    def _cells(self, numbers_: Sequence[int]) -> Cells | None:
+    def cells(self, numbers_: Sequence[int]) -> Cells | None:
         """Return the cells of registers of the lanes that execute, those of the first register first."""
         held = [self.algebra.registers(self.turn.frame).get(number) for number in numbers_]
         if not self.every:
             held = [None if each is None else each.of_lanes(self.index) for each in held]
-        return Cells.beside(held, 4, len(self.index))
+        return Cells.beside(held, self.form.register_bits // 8, len(self.index))
 
     def _of_registers(self, place: Registers, role: str) -> Keys:
         words = np.moveaxis(self.inputs.registers[role], -1, 0).reshape(-1)
         storage, element = place.storage, self.product.format(role)
         per = place.register_bits // storage.bits
-        cells = self._cells(self.numbers_of(role))
+        cells = self.cells(self.numbers_of(role))
         if cells is None and storage.shift and storage.bits > element.bits:
             words = words >> words.dtype.type(storage.shift)
         found = self.reader.elements(cells, words, element, per).reshape(per, -1, self.count, place.lanes)
@@ -277,7 +277,7 @@ class MatrixOperands:
         assert isinstance(place, ScaleRegisters)
         byte, thread = getattr(ids, f"byte_id_{place.side}"), getattr(ids, f"thread_id_{place.side}")
         lanes = (np.arange(self.count)[:, None] * WARP + place.lanes_of(thread)).reshape(-1)
-        cells = self._cells(self.numbers_of(role))
+        cells = self.cells(self.numbers_of(role))
         bits = np.ascontiguousarray(self.inputs.registers[role][..., 0]).reshape(-1)[lanes]
         found = self.reader.elements(None if cells is None else cells.of_lanes(lanes), bits, element, 4)
         return found[byte : byte + place.chunks].T.reshape(self.count, -1, place.chunks)

@@ -125,8 +125,6 @@ class UninitialisedReads(Observer):
             return
         if missing.any():
             words = missing.any(axis=1)
-            if wave.follower is not None:
-                wave.follower.unwritten(wave, access, words)
             self._report_unwritten(wave, access, int(words.argmax()))
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
@@ -139,8 +137,6 @@ class UninitialisedReads(Observer):
         cells = self.order.tiles(wave, share)
         missing = self.order.shared(wave).filled[cells] == 0
         if missing.any():
-            if wave.follower is not None:
-                wave.follower.unwritten_elsewhere(wave)
             report_tile(self.findings, wave, path, share, missing, TileFault("uninitialised tile"))
         else:
             self.complete.add(share.key)
@@ -169,8 +165,6 @@ class UninitialisedReads(Observer):
         return allocation if allocation.space else None
 
     def _report_fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
-        if wave.follower is not None:
-            wave.follower.unwritten_elsewhere(wave)
         statement = pending.record.statement
         memory = wave.memories.device.data if space == "global" else wave.memories.shared
         where = place_of(wave, pending.lane, memory, offset)

@@ -53,7 +53,6 @@ from .device_output import note_runtime
 from .fidelity import Fidelity, Shown, fidelity_of
 from .finding_groups import grouped
 from .helper_processes import Helpers, checked_processes
-from .repeated.open_values import Following
 from .repeated.other_schedules import OtherSchedules, number_of_schedules
 from .repeated.repetition import Repetition
 from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills, prove_reads
@@ -194,7 +193,6 @@ class LaunchExecution:
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
         self.processes = 1  # that have executed CTAs
         self.failed_self_tests = set[str]()  # of other processes
-        self.following = Following()
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
         self.arguments = Arguments(np.zeros(0, np.uint8), ())
         self.schedules = number_of_schedules(watch.schedules, modes.scheduler)
@@ -258,8 +256,6 @@ class LaunchExecution:
         modes = self.modes
         judged = self.watch.checks != "off" and modes.scheduler is None and isinstance(modes.engine, str)
         repetition = Repetition(launch) if judged or self.schedules > 1 else None
-        if judged and self.sizes.cluster.count == 1:
-            launch = replace(launch, follower=self.following.begin)
         buffers = buffers_before(args)
         counts = self._counts(launch)
         self._judge(launch, repetition if judged else None, counts)
@@ -280,10 +276,12 @@ class LaunchExecution:
         rows, findings, reaching = launch.undefined.found, self.findings, _REACHING.of(self.entry)
         reads = repetition is not None and any_questionable(findings)
         fills = next_fills(self.entry) if reads else ()
-        kept = repetition is not None and repetition.data is not None
-        if kept and self.processes == 1 and self.following.closed(rows, launch.wave_count):
-            prove_reads(findings)
-            return
+        if repetition is not None and (reads or not reaching.issuperset(rows)):
+            from .repeated import taint  # keys, which few launches need
+
+            if taint.none_leaks(repetition, counts, rows):
+                prove_reads(findings)
+                return
         both = reads and rows and not reaching.issuperset(rows)
         if both and repetition and judge_reads(repetition, findings, counts, fills, frozenset(rows)):
             note_rows(rows, findings)

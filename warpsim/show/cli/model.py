@@ -61,8 +61,9 @@ def model(source: Annotated[MnemonicOrNone, Option(metavar="MNEMONIC")] = None, 
     The model has integers alone. The header states the evidence of the rule. The functions are reentrant:
     no allocation, no globals, no floating point (the bench has static state). --unit changes numbers of
     the chip's rule: the model is then of a unit that no chip has.
-    --all writes libNAME instead, all forms of the chip but those of tcgen05: NAME.h, shared dot products, a
-    function for each form. Files that are there are kept, and the verb fails, without --force.
+    --all writes libNAME instead, all forms of the chip, those of tcgen05 of a common shape: NAME.h, shared
+    dot products, a function for each form, and a check of them all. Files that are there are kept, and the
+    verb fails, without --force.
     """
     request.source = source
     return perform(_done, request.out, request)

@@ -7,7 +7,7 @@ numbers of its own, never of the model itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -80,18 +80,26 @@ def _of_matrices(
 ) -> Iterator[Case]:
     """Yield cases with codes that a vector set has; metadata is drawn again, as fields."""
     given: dict[str, Array] = {name: getattr(drawn, name) for name in "abc"}
-    columns = None
     if form.pattern is not None:
         legal = np.flatnonzero(legal_fields(form)).astype(np.uint8)
         chunks = (len(drawn.c), form.shape.m, form.shape.k // form.pattern.chunk)
         given["e"] = rng.choice(legal, chunks)
-        columns = stored_columns(indices_of(form, given["e"]), form.pattern)
     for name in ("scale_a", "scale_b") if form.scale else ():
         given[name] = getattr(drawn, name)
-    a, b = (signed(given[name], form.format(name), form.product.negated["ab".index(name)]) for name in "ab")
-    d = compute(replace(drawn, product=form.product, a=a, b=b, columns=columns))
+    d = of_matrices(form, given, compute)
     for at, codes in enumerate(d):
         yield Case(arguments={name: array[at] for name, array in given.items()}, d=codes)
+
+
+def of_matrices(form: Instruction, given: Mapping[str, Array], compute: Callable[[Operands], Array]) -> Array:
+    """Return D of a batch of the arguments of a model on matrices: codes, fields of metadata, scales."""
+    codes = {name: given[name].astype(form.format(name).code_dtype) for name in "abc"}
+    a, b = (signed(codes[name], form.format(name), form.product.negated["ab".index(name)]) for name in "ab")
+    columns = None
+    if form.pattern is not None:
+        columns = stored_columns(indices_of(form, given["e"].astype(np.uint8)), form.pattern)
+    scales = {name: given[name].astype(np.uint8) for name in ("scale_a", "scale_b") if form.scale}
+    return compute(Operands(product=form.product, a=a, b=b, c=codes["c"], columns=columns, **scales))
 
 
 # --- texts -----------------------------------------------------------------------------------------

@@ -83,7 +83,6 @@ class Repetition:
         workspace = first.runtime.grid_workspace if first.runtime else 0
         runtime = DeviceRuntime(heap=device.heap, grid_workspace=workspace)
         kept: dict[str, Any] = {"inferred": {}, "with_c": {}, "kept": {}, "additions": AdditionOrders()}
-        kept["follower"] = None
         return device, runtime, run(replace(first, device=device, runtime=runtime, **kept | others))
 
     def _difference(self, first: Device, second: Device) -> str:

@@ -14,7 +14,7 @@ from ....isa.descriptors.matrix_descriptor import Descriptor, Major
 from ....isa.descriptors.tensor_descriptor import TensorDescriptor
 from ....isa.descriptors.tile_addresses import load_tile, touched_bytes
 from ....isa.descriptors.tile_shape import TileShape
-from ....workbench.diagnosis.library.descriptor_mistakes import diagnose
+from ....workbench.diagnosis.descriptors.described_tiles import diagnose
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 
@@ -69,7 +69,7 @@ def compared(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any
         for suggestion in suggestions
     ]
     document["lines"].append("the descriptor does not read the expected tile")
-    document["lines"] += [f"  {item}" for item in suggestions] or ["  no known mistake explains it"]
+    document["lines"] += [f"  {item}" for item in suggestions] or ["  no change of its fields explains it"]
 
 
 def _reads(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any]) -> bool:

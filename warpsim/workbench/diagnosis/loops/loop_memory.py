@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....base.errors import OperandError
-from ....isa.descriptors.matrix_descriptor import Descriptor, Major
-from ....isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
-from ....isa.descriptors.tile_addresses import tile_offsets
+from ....isa.descriptors.matrix_descriptor import Major
+from ....isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor, canonical_image
 from ....isa.descriptors.tile_shape import TileShape
 from ....isa.formats import Format
-from ....isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle, swizzled
+from ....isa.layouts.swizzle import Swizzle
+from ..descriptors.described_tiles import codes_at, view_addresses
+from ..descriptors.descriptor_views import UNIT, DescriptorView, differences, rewrites
 from ..library.setting import Registers
-from ..library.tile_mistakes import codes_at
 from ..solving.product_loops import Loop, View
 from .loop_candidates import Candidate
 from .loop_mistakes import Change, Tiles, WithinSteps
@@ -64,23 +63,21 @@ class Tile:
         """Steps of a block."""
         return self.block // self.k
 
-    def descriptor(self, phase: int) -> Descriptor:
-        """Return the right tile."""
-        whole = replace(self.shape(), k=self.block)
-        return canonical_descriptor(0, whole, swizzle=self.swizzle, first_k=phase * self.k)
+    def view(self, phase: int) -> DescriptorView:
+        """Return the right descriptor of a step of a block."""
+        whole = replace(self.shape, k=self.block)
+        right = canonical_descriptor(0, whole, swizzle=self.swizzle, first_k=phase * self.k)
+        return DescriptorView.of(right, self.major)
 
-    def shape(self, major: Major | None = None) -> TileShape:
-        """Return the shape of what one instruction reads, along the tile's own axis or another."""
-        bits = self.element.bits
-        return TileShape(mn=self.mn, k=self.k, element_bits=bits, major=major or self.major)
+    @property
+    def shape(self) -> TileShape:
+        """The shape of what one instruction reads."""
+        return TileShape(mn=self.mn, k=self.k, element_bits=self.element.bits, major=self.major)
 
-    def addresses(
-        self, descriptor: Descriptor, major: Major | None = None, *, plain: bool = False
-    ) -> Addresses:
-        """Return ``(mn, k)``: the bytes that a descriptor reads; ``plain``: nothing is swizzled."""
-        offsets = tile_offsets(descriptor, self.shape(major))
-        linear: Addresses = descriptor.start_address + offsets
-        return linear if plain else swizzled(linear, descriptor.swizzle)
+    def addresses(self, view: DescriptorView) -> Addresses | None:
+        """Return ``(mn, k)``: the bytes that a descriptor reads, None outside of the memory."""
+        whole = replace(self.shape, k=self.block)
+        return view_addresses(view, self.shape, 2 * canonical_bytes(whole, swizzle=self.swizzle))
 
     def image(self, codes: Any) -> Any:
         """Return ``(..., bytes)`` of blocks ``(..., mn, block)``, and as much again that is zero."""
@@ -90,65 +87,27 @@ class Tile:
 
 # --- mistakes: the descriptor of a phase that was meant -> what was read ---------------------------------
 
-Read = Callable[[Tile, int], Addresses]
+Read = Callable[[int], DescriptorView]  # phase -> view
 
 
 def _mistakes(tile: Tile) -> Iterator[tuple[str, Read]]:
-    """Yield what may be wrong with all descriptors of a tile."""
-    for mode in SWIZZLE_BYTES:
-        if mode != tile.swizzle:
-            phrase = f"the swizzle mode is {mode}, but the tile was stored with {tile.swizzle}"
-            yield phrase, _with(lambda d, mode=mode: replace(d, swizzle=mode))  # type: ignore[misc]
-    yield "the tile was stored without swizzle", lambda t, p: t.addresses(t.descriptor(p), plain=True)
-    other: Major = "MN" if tile.major == "K" else "K"
-    phrase = f"the tile is read {other}-major, but was stored {tile.major}-major (transpose bit)"
-    yield phrase, lambda t, p: t.addresses(t.descriptor(p), other)
-    yield "LBO and SBO are exchanged", _with(_crossed)
-    for name, short in (("leading_byte_offset", "LBO"), ("stride_byte_offset", "SBO")):
-        for factor, text in _FACTORS:
-            yield f"{short} {text}", _with(lambda d, n=name, f=factor: _times(d, n, f))  # type: ignore[misc]
-    yield from _advances(tile)
-
-
-_FACTORS = (
-    (0.0, "is zero"),
-    (0.5, "is half of what it should be"),
-    (2.0, "is twice what it should be"),
-    (0.0625, "was shifted right by 4 twice"),
-    (16.0, "is written in bytes, without >> 4"),
-)
-
-
-def _with(change: Callable[[Descriptor], Descriptor]) -> Read:
-    return lambda tile, phase: tile.addresses(change(tile.descriptor(phase)))
-
-
-def _crossed(descriptor: Descriptor) -> Descriptor:
-    return replace(
-        descriptor,
-        leading_byte_offset=descriptor.stride_byte_offset,
-        stride_byte_offset=descriptor.leading_byte_offset,
-    )
-
-
-def _times(descriptor: Descriptor, name: str, factor: float) -> Descriptor:
-    values: Any = {name: int(getattr(descriptor, name) * factor) // 16 * 16}
-    return replace(descriptor, **values)
-
-
-def _advances(tile: Tile) -> Iterator[tuple[str, Read]]:
-    """Yield the start address of each step of a block at another distance from that of the first."""
-    if tile.phases < 2:
-        return
-    right = tile.descriptor(1).start_address - tile.descriptor(0).start_address
-    for by in (0, 16, 32, 64, 128, 256, 512, 1024, 2048):
+    """Yield what may be wrong with all descriptors of a tile, and start addresses at other distances."""
+    last = tile.view(tile.phases - 1)
+    for rewrite in rewrites(last):
+        changed = rewrite.change(last)
+        if changed != last and changed.start_address == last.start_address:
+            phrase = "; ".join(differences(changed, last, size=tile.size))
+            yield phrase, lambda phase, change=rewrite.change: change(tile.view(phase))  # type: ignore[misc]
+    right = tile.view(1).start_address - tile.view(0).start_address if tile.phases > 1 else 0
+    for by in (0, *(UNIT << bit for bit in range(8))) if right else ():
         if by != right:
             what = f"advances by {by} bytes along k" if by else "is not advanced along k"
-            yield f"the start address {what}, not by {right}", _advanced(by)
+            yield f"the start address {what}, not by {right}", _advanced(tile, by)
 
 
-def _advanced(by: int) -> Read:
-    return lambda tile, phase: tile.addresses(tile.descriptor(0).advanced(by * phase))
+def _advanced(tile: Tile, by: int) -> Read:
+    first = tile.view(0)
+    return lambda phase: replace(first, start_address=first.start_address + by * phase)
 
 
 # --- candidates ----------------------------------------------------------------------------------------
@@ -192,15 +151,12 @@ class Memory:
 
     def _change(self, tile: Tile, read: Read) -> Change | None:
         """Return what every step reads; None where that leaves the memory or is no descriptor."""
-        try:
-            addresses = [read(tile, phase) for phase in range(tile.phases)]
-        except OperandError:
-            return None
-        size = tile.image(np.zeros((tile.mn, tile.block), tile.element.code_dtype)).size
-        if any(
-            address.min() < 0 or address.max() >= size or (address % tile.size).any() for address in addresses
-        ):
-            return None
+        addresses = list[Addresses]()
+        for phase in range(tile.phases):
+            found = tile.addresses(read(phase))
+            if found is None:
+                return None
+            addresses.append(found)
 
         def change(registers: Registers, steps: Sequence[int], tiles: Tiles) -> Registers:
             memory = tile.image(self._blocks(tile, steps, tiles))

@@ -19,6 +19,7 @@ from ....isa.descriptors.matrix_descriptor import Major
 from ....isa.descriptors.tensor_descriptor import SWIZZLES, WIDTH, TensorDescriptor, tile_byte_addresses
 from ....isa.families.tcgen05_operands import ctas_of
 from ....isa.layouts.swizzle import tensor_swizzled
+from ..descriptors.descriptor_views import DescriptorView, differences
 from .byte_keys import Indices
 from .loaded_operands import Operand, row_length
 
@@ -37,10 +38,9 @@ class Fit:
     major: Major
 
     @property
-    def exchanged(self) -> bool:
-        """Whether LBO and SBO are each other's."""
-        pair = self.given.leading_byte_offset, self.given.stride_byte_offset
-        return pair[0] != pair[1] and pair == (self.fits.stride_byte_offset, self.fits.leading_byte_offset)
+    def views(self) -> tuple[DescriptorView, DescriptorView]:
+        """Both as views, of which words are made; their majors are bits of the instruction."""
+        return DescriptorView.of(self.given), DescriptorView.of(self.fits)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -53,7 +53,6 @@ class Fit:
         return self.fits.start_address - self.given.start_address
 
     def _texts(self) -> Iterator[str]:
-        given, fits = self.given, self.fits
         if self.major != self.given_major:
             bit, along = (15, "M") if self.role == "a" else (16, "N")
             lies, said = (along, 0) if self.major == "MN" else ("K", 1)
@@ -61,22 +60,7 @@ class Fit:
                 f"the tile lies {lies}-major in shared memory, but transpose {self.role.upper()} (bit {bit} "
                 f"of the instruction descriptor) is {said}"
             )
-        if given.swizzle != fits.swizzle:
-            yield f"the swizzle of the descriptor is {given.swizzle} where {fits.swizzle} fits"
-        pair = given.leading_byte_offset, given.stride_byte_offset
-        if self.exchanged:
-            yield (
-                f"LBO and SBO of the descriptor are exchanged: LBO {pair[0]}, SBO {pair[1]} where "
-                f"LBO {pair[1]}, SBO {pair[0]} fit"
-            )
-        else:
-            for name, attribute in (("LBO", "leading_byte_offset"), ("SBO", "stride_byte_offset")):
-                own, right = getattr(given, attribute), getattr(fits, attribute)
-                if own != right:
-                    yield f"{name} of the descriptor is {own} where {right} fits"
-        if self.moved:
-            where = "too far back" if self.moved > 0 else "too far on"
-            yield f"the start of the descriptor is {abs(self.moved)} bytes {where}"
+        yield from differences(*self.views, of=" of the descriptor")
 
 
 @dataclass(frozen=True, kw_only=True)

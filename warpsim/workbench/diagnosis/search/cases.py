@@ -27,8 +27,8 @@ from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs
 from ....isa.registers import Words
 from ....sums.execution.pipeline import checked_inputs, rule_for
+from ..descriptors.described_tiles import read_tile
 from ..library.setting import Registers, Setting, SharedTiles
-from ..library.tile_mistakes import read_tile
 from .mistake_search import Case
 
 

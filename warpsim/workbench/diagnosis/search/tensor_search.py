@@ -25,6 +25,7 @@ from ....isa.operand_places.placements import Inputs, arrays_of, part_of
 from ....isa.operand_places.places import tensor_cells
 from ....isa.registers import Words
 from ....sums.execution.pipeline import execute_inputs
+from ..descriptors.descriptor_views import DescriptorView, differences, of_words
 
 _CASES = 4  # wrong executions of a set in which changes are tried
 
@@ -183,29 +184,15 @@ def _of_a_tile(instruction: Instruction, inputs: Inputs, operand: str) -> Iterat
     if words is None or words.ndim:
         return
     tile, capital = TensorDescriptor.decode(int(words)), operand.upper()
-    leading, stride = tile.leading_byte_offset, tile.stride_byte_offset
-    others: list[tuple[str, dict[str, Any]]] = [
-        ("LBO and SBO are exchanged", {"leading_byte_offset": stride, "stride_byte_offset": leading})
-    ]
-    others += [
-        (f"the swizzle is {name}", {"swizzle": name}) for name in SWIZZLES.values() if name != tile.swizzle
-    ]
-    for name, value in (("LBO", leading), ("SBO", stride)):
-        attribute = "leading_byte_offset" if name == "LBO" else "stride_byte_offset"
-        sizes = [(16, "in units of 16 bytes twice"), (2, "twice"), (0.5, "half"), (1 / 16, "without >> 4")]
-        others += [(f"the {name} is {text}", {attribute: int(value * size)}) for size, text in sizes]
-    steps = [sign * step for step in (16, 32, 64, 128, 1024) for sign in (1, -1)]
-    others += [
-        (f"the start is off by {step} bytes", {"start_address": tile.start_address + step}) for step in steps
-    ]
-    for text, fields in others:
+    given = DescriptorView.of(tile)
+    for _, view in of_words(given, tuple(SWIZZLES.values())):
+        text = "; ".join(differences(given, view, of=f" of {capital}'s descriptor"))
         try:
-            word = np.array(replace(tile, **fields).encode(), np.uint64)
+            word = np.array(view.into(tile).encode(), np.uint64)
         except WarpsimError:
             continue
         first, second = (word, inputs.b_descriptor) if operand == "a" else (inputs.a_descriptor, word)
-        made = replace(inputs, a_descriptor=first, b_descriptor=second)
-        yield Change(f"{text} in the descriptor of {capital}", instruction, made)
+        yield Change(text, instruction, replace(inputs, a_descriptor=first, b_descriptor=second))
 
 
 # --- scale factors -----------------------------------------------------------------------------------

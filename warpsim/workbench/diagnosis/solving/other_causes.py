@@ -11,18 +11,16 @@ from functools import lru_cache
 import numpy as np
 
 from ....isa.formats import Format
+from ..descriptors.described_tiles import Misreading, codes_at, misread
 from ..library.arithmetic_mistakes import Arithmetic, alternatives
-from ..library.descriptor_mistakes import Misreading
 from ..library.mistake import SPELLED, Change, Mistake
 from ..library.setting import Registers, Setting
-from ..library.tile_mistakes import codes_at, misread
 from .linear_operands import read, written
 from .map_words import value_words
 from .place_words import Speaker
 from .value_functions import ValueFunction, index_functions, value_functions
 from .views import index_bits
 
-_DESCRIPTOR_COST = 2.0
 _BYTE = 8
 _BOTH_COST = 1.5  # more than the function of a single operand
 
@@ -44,8 +42,8 @@ def _descriptors(setting: Setting) -> Iterator[Mistake]:
                     also=tuple(others),
                     advice=f"the result is that of reading {operand.upper()} by {reading.how}",
                     operands=(operand,),
-                    records=(("descriptor", {}),),
-                    cost=_DESCRIPTOR_COST,
+                    records=(("descriptor", reading.fields),),
+                    cost=reading.cost,
                     change=_read_again(operand, reading, element),
                 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,7 @@ from ....isa.descriptors.matrix_descriptor import Descriptor
 from ....isa.operand_places.placements import Inputs
 from ....machine.opcodes.matrix.wmma import product
 from ....sums.execution.pipeline import execute_inputs
+from ..descriptors.descriptor_views import UNIT, DescriptorView, Rewrite, differences, of_words, remedy
 from ..origins.element_origins import Origins
 from .launch_causes import Cause
 from .matrix_hooks import MatrixHook, MatrixStep
@@ -29,14 +30,10 @@ Array = npt.NDArray[Any]
 Words = Mapping[int, int]  # the first descriptor of each statement
 Change = Callable[[int, int, int], int]  # statement, descriptor, and how often it was executed, to another
 _BOTH = "ab"
-_UNIT = 16  # bytes of the unit of addresses and offsets
 _FIELD = 0x3FFF
 _LOST = 14  # the first bit of an address in bytes that the field has no place for
 _STAGES = 4
-_STRIDES = (128, 256, 512, 1024, 2048, 4096)
-_SHIFTS = (256, 512, 1024, 2048, 4096, 8192)
 _STEPS = (32, 64, 128, 256, 512, 1024, 2048)
-_SWIZZLES = ("none", "128B", "64B", "32B")
 _PLACES = {"a": 1, "b": 2}  # operands of the statement
 _EVIDENCE = "the launch was executed with this value in the descriptors: every output is as expected"
 
@@ -119,44 +116,28 @@ def _cause(trial: Trial, role: str, pc: int, candidate: _Candidate) -> Cause:
 
 
 def _candidates(words: Words) -> Iterator[_Candidate]:
-    """Yield other values of the fields, the likeliest first."""
+    """Yield other values of the fields, the shortest description first."""
     try:
-        first = Descriptor.decode(words[min(words)])
+        first = DescriptorView.of(Descriptor.decode(words[min(words)]))
     except WarpsimError:
         return
-    yield from _of_strides(first)
     yield from _of_bytes()
-    yield from _of_swizzles(first)
     yield from _of_steps(words)
-    for shift in _SHIFTS:
-        for sign, where in ((-1, "too far on"), (1, "too far back")):
-            yield _Candidate(
-                message=f"the start of the descriptor is {shift} bytes {where}: the tile leaves its stage",
-                fix=f"{'subtract' if sign < 0 else 'add'} {shift} bytes",
-                change=_shifted(sign * shift // _UNIT),
-            )
+    for rewrite, view in of_words(first):
+        phrases = differences(first, view, of=" of the descriptor")
+        yield _Candidate(message="; ".join(phrases), fix=remedy(first, view), change=_rewritten(rewrite))
 
 
-def _of_strides(first: Descriptor) -> Iterator[_Candidate]:
-    leading, stride = first.leading_byte_offset, first.stride_byte_offset
-    if leading != stride:
-        yield _Candidate(
-            message=f"LBO and SBO of the descriptor are exchanged: LBO {leading}, SBO {stride} where "
-            f"LBO {stride}, SBO {leading} fit",
-            fix="exchange bits 29..16 and bits 45..32 of the descriptor",
-            change=_with(leading_byte_offset=stride, stride_byte_offset=leading),
-        )
-    for name, attribute, own in (
-        ("SBO", "stride_byte_offset", stride),
-        ("LBO", "leading_byte_offset", leading),
-    ):
-        for value in _STRIDES:
-            if value != own:
-                yield _Candidate(
-                    message=f"{name} of the descriptor is {own} where {value} fits",
-                    fix=f"put {value} >> 4 there",
-                    change=_with(**{attribute: value}),
-                )
+def _rewritten(rewrite: Rewrite) -> Change:
+    """Return a change of words; a word that is then no descriptor stays as it is."""
+
+    def change(pc: int, word: int, turn: int) -> int:
+        try:
+            return rewrite.change(DescriptorView.of(Descriptor.decode(word))).descriptor.encode()
+        except WarpsimError:
+            return word
+
+    return change
 
 
 def _of_bytes() -> Iterator[_Candidate]:
@@ -170,23 +151,13 @@ def _of_bytes() -> Iterator[_Candidate]:
 
 
 def _in_units(stages: int) -> Change:
-    return lambda pc, word, turn: word & ~_FIELD | (word & _FIELD | turn % stages << _LOST) // _UNIT
-
-
-def _of_swizzles(first: Descriptor) -> Iterator[_Candidate]:
-    for swizzle in _SWIZZLES:
-        if swizzle != first.swizzle:
-            yield _Candidate(
-                message=f"the swizzle of the descriptor is {first.swizzle} where {swizzle} fits",
-                fix="write shared memory and describe it with the same swizzle",
-                change=_with(swizzle=swizzle, base_offset=0),
-            )
+    return lambda pc, word, turn: word & ~_FIELD | (word & _FIELD | turn % stages << _LOST) // UNIT
 
 
 def _of_steps(words: Words) -> Iterator[_Candidate]:
     """Yield other distances between the start addresses of the statements, in the order of the text."""
     order = sorted(words)
-    starts = [(words[pc] & _FIELD) * _UNIT for pc in order]
+    starts = [(words[pc] & _FIELD) * UNIT for pc in order]
     if len(order) < 2:
         return
     own = starts[1] - starts[0]
@@ -194,11 +165,11 @@ def _of_steps(words: Words) -> Iterator[_Candidate]:
         return
     for step in _STEPS:
         if step != own:
-            shifts = {pc: number * (step - own) // _UNIT for number, pc in enumerate(order)}
+            shifts = {pc: number * (step - own) // UNIT for number, pc in enumerate(order)}
             yield _Candidate(
                 message=f"the start of the descriptor advances by {own} bytes from step to step where "
                 f"{step} fit",
-                fix=f"add {step} bytes ({step // _UNIT} units of 16) in each step",
+                fix=f"add {step} bytes ({step // UNIT} units of 16) in each step",
                 change=_shifted_each(shifts),
             )
 
@@ -207,16 +178,8 @@ def _shifted_each(shifts: Words) -> Change:
     return lambda pc, word, turn: _moved(word, shifts.get(pc, 0))
 
 
-def _shifted(units: int) -> Change:
-    return lambda pc, word, turn: _moved(word, units)
-
-
 def _moved(word: int, units: int) -> int:
     return word & ~_FIELD | ((word & _FIELD) + units) & _FIELD
-
-
-def _with(**fields: Any) -> Change:
-    return lambda pc, word, turn: replace(Descriptor.decode(word), **fields).encode()
 
 
 __all__ = ["Redescribed", "descriptor_causes", "suspected"]

@@ -14,6 +14,7 @@ from typing import Any
 from ....base.errors import WarpsimError
 from ....isa.descriptors.tensor_descriptor import SWIZZLES, TensorDescriptor
 from ....machine.opcodes.tensor.tensor_products import Given
+from ..descriptors.descriptor_views import DescriptorView, Rewrite, differences, of_words, remedy
 from ..origins.element_origins import Origins
 from ..origins.packing_checks import PackingFinding
 from ..origins.placed_tiles import Fit
@@ -27,7 +28,7 @@ _EVIDENCE = (
 _OPERANDS = {"d": 0, "a": 1, "b": 2, "idesc": 3}  # places in the statement
 _N_LEAST, _SIZES = 8, {"n": 256, "m": 256}  # of a product: columns at least, and rows and columns at most
 _COLUMNS = (1, -1, 2, -2, 4, -4)  # by which an address of factors or metadata may be off
-_STRIDES = (128, 256, 512, 1024, 2048, 4096)
+_WORDS_COST = 3.0  # of changes of a word that are tried in launches that end there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,16 +138,7 @@ def _fix(fit: Fit) -> str:
     if fit.major != fit.given_major:
         bit = 15 if fit.role == "a" else 16
         return f"{'set' if fit.major == 'MN' else 'clear'} bit {bit} of the instruction descriptor"
-    if fit.exchanged:
-        return "exchange bits 29..16 and bits 45..32 of the descriptor"
-    given, fits = fit.given, fit.fits
-    if given.swizzle != fits.swizzle:
-        return f"put {fits.swizzle_code} ({fits.swizzle}) into bits 63..61 of the descriptor"
-    if given.stride_byte_offset != fits.stride_byte_offset:
-        return f"put {fits.stride_byte_offset} >> 4 into bits 45..32 of the descriptor"
-    if given.leading_byte_offset != fits.leading_byte_offset:
-        return f"put {fits.leading_byte_offset} >> 4 into bits 29..16 of the descriptor"
-    return f"{'add' if fit.moved > 0 else 'subtract'} {abs(fit.moved)} bytes"
+    return remedy(*fit.views)
 
 
 def _placed(fits: Mapping[tuple[int, str], Sequence[Fit]]) -> Change:
@@ -197,40 +189,21 @@ def _of_words(first: Issue) -> Iterator[Candidate]:
             own = TensorDescriptor.decode(getattr(first.given, role))
         except WarpsimError:
             continue
-        for text, fields in _other_fields(own):
+        given = DescriptorView.of(own)
+        for rewrite, view in of_words(given, tuple(SWIZZLES.values()), _WORDS_COST):
             yield Candidate(
                 kind="descriptor",
                 operand=role,
-                message=text,
-                fix="put this into the descriptor",
-                change=_with_fields(role, fields),
+                message="; ".join(differences(given, view, of=" of the descriptor")),
+                fix=remedy(given, view),
+                change=_rewritten(role, rewrite),
             )
 
 
-def _other_fields(own: TensorDescriptor) -> Iterator[tuple[str, dict[str, int | str]]]:
-    leading, stride = own.leading_byte_offset, own.stride_byte_offset
-    if leading != stride:
-        text = (
-            f"LBO and SBO of the descriptor are exchanged: LBO {leading}, SBO {stride} where LBO {stride}, "
-            f"SBO {leading} fit"
-        )
-        yield text, {"leading_byte_offset": stride, "stride_byte_offset": leading}
-    for swizzle in SWIZZLES.values():
-        if swizzle != own.swizzle:
-            yield f"the swizzle of the descriptor is {own.swizzle} where {swizzle} fits", {"swizzle": swizzle}
-    for name, attribute, value in (
-        ("SBO", "stride_byte_offset", stride),
-        ("LBO", "leading_byte_offset", leading),
-    ):
-        for other in _STRIDES:
-            if other != value:
-                yield f"{name} of the descriptor is {value} where {other} fits", {attribute: other}
-
-
-def _with_fields(role: str, fields: Mapping[str, int | str]) -> Change:
+def _rewritten(role: str, rewrite: Rewrite) -> Change:
     def changed(issue: Issue) -> Given:
-        word = replace(TensorDescriptor.decode(getattr(issue.given, role)), **fields)  # type: ignore[arg-type]
-        return _set(issue.given, role, word.encode())
+        word = TensorDescriptor.decode(getattr(issue.given, role))
+        return _set(issue.given, role, rewrite.change(DescriptorView.of(word)).into(word).encode())
 
     return changed
 

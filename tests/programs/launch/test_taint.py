@@ -10,12 +10,12 @@ import pytest
 
 import warpsim
 from tests.programs.launch.test_unwritten_reads import TEXT
+from warpsim.isa.fragments import metadata_map
+from warpsim.isa.instruction import Instruction
 from warpsim.machine.grid import Launch
 from warpsim.observe.checks.findings import LaunchFinding
 from warpsim.programs.launch.launching import load_text
-from warpsim.programs.launch.repeated import repetition
-from warpsim.programs.launch.repeated.open_products import is_one, reach_of, reach_of_matrices, reached
-from warpsim.programs.launch.repeated.open_values import Following, OpenValues
+from warpsim.programs.launch.repeated import repetition, taint
 
 READ = "ld.shared.b32 %r2, [%a]; "
 STORED = "@%p st.global.b32 [%y], %r3;"
@@ -24,10 +24,8 @@ STORED = "@%p st.global.b32 [%y], %r3;"
 @pytest.fixture
 def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """What is said of each launch: whether nothing that it leaves is open."""
-    found, closed = list[bool](), Following.closed
-    monkeypatch.setattr(
-        Following, "closed", lambda self, *given: found.append(closed(self, *given)) or found[-1]
-    )
+    found, closed = list[bool](), taint.none_leaks
+    monkeypatch.setattr(taint, "none_leaks", lambda *given: found.append(closed(*given)) or found[-1])
     return found
 
 
@@ -55,7 +53,7 @@ def twice(text: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[l
     """The findings of a launch, and those of one that is always executed again."""
     first = launched(text, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(Following, "closed", lambda self, *given: False)
+        patch.setattr(taint, "none_leaks", lambda *given: False)
         again = launched(text, **options)
     assert not any(each.influence == "none" for each in again)
     return [*map(seen, first)], [*map(seen, again)]
@@ -90,8 +88,27 @@ CLOSED = {
         "ld.shared.b32 %r3, [%a]; st.global.b32 [%y], %r3;"
     ),
     "a predicate that selects": "setp.gt.u32 %q, %r2, 9; selp.b32 %r3, 1, 2, %q;" + STORED,
+    "another lane": "shfl.sync.bfly.b32 %r3, %r2, 3, 31, -1;" + STORED,
+    "rows of a matrix": (
+        "mov.u32 %r6, tile; shl.b32 %r4, %t, 4; and.b32 %r4, %r4, 112; add.u32 %r4, %r4, %r6;"
+        "bar.warp.sync -1; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r4];" + STORED
+    ),
+    "a counter": "atom.global.add.u32 %r3, [%y], 1;",
+    "local memory": "mov.u32 %r6, own; st.local.b32 [%r6], %r2; ld.local.b32 %r3, [%r6];" + STORED,
+    "a matrix that is stored": (
+        "and.b32 %r4, %t, 1; shl.b32 %r4, %r4, 4; mov.u32 %r3, tile; add.u32 %r4, %r4, %r3;"
+        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%r2};"
+    ),
 }
 OPEN = {
+    "a stored value of another lane": "shfl.sync.bfly.b32 %r3, %r2, 16, 31, -1;" + STORED,
+    "the number of a lane": "shfl.sync.idx.b32 %r3, %t, %r2, 31, -1;",
+    "local memory that is never written": "mov.u32 %r6, own; ld.local.b32 %r3, [%r6];" + STORED,
+    "rows of a matrix": (
+        "mov.u32 %r6, tile; shl.b32 %r4, %t, 4; and.b32 %r4, %r4, 112; add.u32 %r4, %r4, %r6;"
+        "bar.warp.sync -1; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r4]; setp.lt.u32 %q, %t, 21;"
+        "@%q st.global.b32 [%y], %r3;"
+    ),
     "a result": "st.global.b32 [%y], %r2;",
     "a product with zero": "mul.lo.u32 %r3, %r2, 0; st.global.b32 [%y], %r3;",
     "a guard": "setp.gt.u32 %q, %r2, 9; @%q mov.u32 %r3, 1;",
@@ -100,22 +117,15 @@ OPEN = {
     "the end of all lanes": "or.b32 %r2, %r2, 1; setp.ne.u32 %q, %r2, 0; @%q exit;",
     "an address": "and.b32 %r3, %r2, 0; add.u32 %r3, %r3, %a; ld.shared.b32 %r4, [%r3];",
     "an address of a store": "and.b32 %r3, %r2, 0; add.u32 %r3, %r3, %a; st.shared.b32 [%r3], %t;",
-    "another lane": "shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;",
     "a vote": "setp.gt.u32 %q, %r2, 9; vote.sync.any.pred %s, %q, -1;",
     "a barrier with a predicate": "setp.gt.u32 %q, %r2, 9; barrier.cta.red.popc.u32 %r3, 0, %q;",
     "bytes of another lane": (
         "st.shared.b32 [%a], %r2; bar.sync 0; xor.b32 %r4, %a, 60; ld.shared.b32 %r3, [%r4];" + STORED
     ),
-    "a counter": "atom.global.add.u32 %r3, [%y], 1;",
     "a sum": "red.global.add.u32 [%y], %r2;",
     "a sum in shared memory": "red.shared.add.u32 [%a], 1;",
     "a carry": "add.cc.u32 %r3, %r2, %r2; addc.u32 %r4, 0, 0; st.global.b32 [%y], %r4;",
-    "local memory": "mov.u32 %r6, own; st.local.b32 [%r6], %r2; ld.local.b32 %r3, [%r6];",
     "a copy": "and.b32 %r3, %r2, 0; cp.async.ca.shared.global [%a], [%x], 4, %r3; cp.async.wait_all;",
-    "a matrix that is stored": (
-        "and.b32 %r4, %t, 1; shl.b32 %r4, %r4, 4; mov.u32 %r3, tile; add.u32 %r4, %r4, %r3;"
-        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%r2};"
-    ),
 }
 
 
@@ -128,11 +138,13 @@ def test_where_open_values_get_nowhere_no_launch_is_executed_again(
     executed = repetition.run
     monkeypatch.setattr(repetition, "run", lambda launch: launches.append(launch) or executed(launch))
     text = in_kernel(READ + use)
+    text = text.replace(".target sm_80", ".target sm_90") if "stmatrix" in use else text
     assert {(each.severity, each.influence) for each in launched(text)} == {("note", "none")}
-    assert (verdicts, launches) == ([True], [])
+    assert (verdicts, len(launches)) == ([True], 1)
+    launches.clear()
     first, again = twice(text, monkeypatch)
     assert first == again
-    assert len(launches) == 2
+    assert len(launches) == 1 + 2  # with taint, and with other bytes
 
 
 @pytest.mark.parametrize("use", OPEN.values(), ids=OPEN)
@@ -141,8 +153,6 @@ def test_where_open_values_get_out_the_launch_is_executed_again(
 ) -> None:
     """Also where nothing depends on them: what is not followed is not a proof."""
     text = in_kernel(READ + use)
-    if "stmatrix" in use:
-        text = text.replace(".target sm_80", ".target sm_90")
     first, again = twice(text, monkeypatch)
     assert first == again
     assert verdicts == [False]
@@ -159,18 +169,12 @@ def test_what_was_not_followed_is_no_proof(use: str, cluster: int | None, proces
     assert severities == {"warning" if use == OPEN["a result"] else "note"}
 
 
-def test_a_wave_that_has_ended_keeps_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch of many waves keeps what is to be said of each, and no masks of lanes or bytes."""
-    begun, begin = list[OpenValues](), Following.begin
-    monkeypatch.setattr(Following, "begin", lambda self: begun.append(begin(self)) or begun[-1])
-    text = in_kernel(READ + "st.shared.b32 [%a], %r2; add.u32 %r3, %r2, 1;" + STORED)
-    x, y = np.zeros(1 << 13, np.uint32), np.zeros(1 << 13, np.uint32)
-    load_text(text)["k"](256, 32, [x, y])
-    assert len(begun) > 1
-    for values in begun:
-        held = {name: value for name, value in vars(values).items() if isinstance(value, dict)}
-        assert not any(held.values())
-        assert (values.shared, values.escaped) == (None, False)
+def test_a_long_launch_is_not_followed(verdicts: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys take several times what checks take: other bytes are tried."""
+    monkeypatch.setattr(taint, "_MOST_STATEMENTS", 10)
+    found = launched(in_kernel(READ + CLOSED["a register"]))
+    assert [(each.severity, each.influence) for each in found] == [("note", "none seen")]
+    assert verdicts == [False]
 
 
 def test_lanes_that_part_are_followed_each(verdicts: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,12 +267,6 @@ FORMS = (
 OTHERS = ((0x3C003C00, 0x12345678, 0xBADC0DE5), (0xDDDDDDDD, 0xAAAAAAAA))  # bits; of metadata, legal after
 
 
-def masks_of(count: int, register: int, lane: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    masks = np.zeros((count, 64), np.bool_)
-    masks[register, 32 + lane] = True  # of the second of two warps
-    return masks
-
-
 def words_of(mnemonic: str, count: int, random: np.random.Generator) -> Any:
     """Registers of an operand: small numbers of wide formats, and small bytes of others."""
     for name, dtype, bits in ((".f64", np.float64, np.uint64), (".tf32", np.float32, np.uint32)):
@@ -277,39 +275,65 @@ def words_of(mnemonic: str, count: int, random: np.random.Generator) -> Any:
     return random.integers(0, 8, (32, count)).astype(np.uint32) * 0x0101
 
 
+def kernel_of(form: Instruction, selector: int, hole: tuple[str, int, int]) -> str:
+    """A kernel that loads the operands of a product from shared memory, of which a word was never written."""
+    bits, lines, lists, slot = form.register_bits, list[str](), dict[str, str](), 0
+    for role in ("d", *(name for name in "abce" if name in form.registers)):
+        size = bits if role in "d" or bits == 64 else 32
+        names = [f"%{role}{size}_{number}" for number in range(form.registers[role])]
+        lists[role] = names[0] if role == "e" else f"{{{', '.join(names)}}}"
+        lines += [f".reg .{'f' if size == 64 else 'b'}{size} {', '.join(names)};"]
+        for number, name in enumerate(names) if role != "d" else ():
+            at, missing = slot * 32 * size // 8, (role, number) == hole[:2]
+            guard = f"setp.ne.u32 %q, %t, {hole[2]}; @%q " if missing else ""
+            lines += [f"ld.global.b{size} {name}, [%x+{at}]; {guard}st.shared.b{size} [%s+{at}], {name};"]
+            lines += [f"ld.shared.b{size} {name}, [%s+{at}];"]
+            slot += 1
+    given = ", ".join(lists[role] for role in "dabc")
+    more = f", {lists['e']}, 0x{selector:x}" if "e" in lists else ""
+    return f"""
+.version 8.8
+.target {form.target}
+.address_size 64
+.visible .entry k(.param .u64 x) {{
+  .shared .align 16 .b8 tile[8192]; .reg .b64 %x, %o; .reg .b32 %t, %s; .reg .pred %q;
+  ld.param.u64 %x, [x]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, {bits // 8}; add.u64 %x, %x, %o;
+  mov.u32 %s, tile; mad.lo.u32 %s, %t, {bits // 8}, %s;
+  {chr(10).join(lines)}
+  {form.mnemonic} {given}{more};
+  ret; }}
+"""
+
+
 @pytest.mark.parametrize(("mnemonic", "selector", "target"), FORMS)
-def test_results_come_of_what_changes_them(mnemonic: str, selector: int, target: str) -> None:
-    """Each lane of each operand, with other bits: what is another in D is what is said to come of it."""
-    form, random = warpsim.decode(mnemonic, target=target), np.random.default_rng(1)
-    given = {role: words_of(mnemonic, count, random) for role, count in form.registers.items()}
-    given.pop("d")
-    if "e" in given:
+def test_results_come_of_what_changes_them(
+    mnemonic: str, selector: int, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lane of an operand with other bits: what is another in D is tainted by that lane's word."""
+    form, random, made = warpsim.decode(mnemonic, target=target), np.random.default_rng(1), list[Any]()
+    given = {role: words_of(mnemonic, form.registers[role], random) for role in "abc"}
+    if form.sparse:
         given["e"] = np.full((32, 1), 0x44444444, np.uint32)
-    options: dict[str, Any] = {"selector": selector} if "e" in given else {}
-    before = np.asarray(warpsim.execute(form, **given, **options))
-    for role in sorted({"a", "b", "e"} & given.keys()):
-        shown = 0
-        for register in range(form.registers[role]):
-            for lane in range(32):
-                changed = np.zeros((32, before.shape[1]), np.bool_)
-                for other in OTHERS[role == "e"]:
-                    words = given[role].copy()
-                    words[lane, register] ^= words.dtype.type(other)
-                    changed |= np.asarray(warpsim.execute(form, **given | {role: words}, **options)) != before
-                masks = masks_of(form.registers[role], register, lane)
-                found = np.stack(reached(masks, reach_of(form, role, selector)))
-                assert not found[:, :32].any()
-                assert not (changed.T & ~found[:, 32:]).any(), (role, register, lane)
-                assert found.sum() <= form.registers["d"] * 32 // 4
-                shown += bool(changed.any())
-        assert shown >= 8, role  # the bits matter
-
-
-def test_where_lanes_hold_several_products_all_lanes_of_a_warp_are_open() -> None:
-    """Volta's m8n8k4 of f16: four products, of which rows and columns say nothing."""
-    volta = warpsim.decode("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", target="sm_70")
-    assert not is_one(volta)
-    assert all(is_one(warpsim.decode(mnemonic, target=target)) for mnemonic, _, target in FORMS)
+    options: dict[str, Any] = {"selector": selector} if form.sparse else {}
+    monkeypatch.setattr(taint.MatrixOperands, "write", lambda self, d: made.append(d[0]))
+    before = warpsim.execute(form, **given, **options)
+    words = np.concatenate([np.ascontiguousarray(given[role].T).ravel() for role in given])
+    for role in given:
+        lanes = metadata_map(form, selector)[:, 0] if role == "e" else np.arange(32)
+        register, lane = form.registers[role] - 1, int(random.choice(lanes))
+        changed = np.zeros(form.matrix_shape("d"), np.bool_)
+        for other in OTHERS[role == "e"]:
+            own = given[role].copy()
+            own[lane, register] ^= own.dtype.type(other)
+            after = warpsim.execute(form, **given | {role: own}, **options)
+            changed |= warpsim.unpack(form, "d", before) != warpsim.unpack(form, "d", after)
+        text = kernel_of(form, selector, (role, register, lane))
+        load_text(text)["k"](
+            1, 32, [words], observers=[taint.TaintTracker()], checks="off", undefined="fallback"
+        )
+        tainted = made.pop() != 0
+        assert not (changed & ~tainted).any(), role
+        assert 0 < tainted.sum() <= tainted.size // 2, role
 
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
@@ -370,7 +394,7 @@ def test_rows_of_a_product_that_are_not_stored(
         return [*load_text(text)["k"](1, 32, [x, y], undefined=undefined).hazards]
 
     first = found()
-    monkeypatch.setattr(Following, "closed", lambda self, *given: False)
+    monkeypatch.setattr(taint, "none_leaks", lambda *given: False)
     again = found()
     if closed:  # what is proved of rows of undefined metadata needs no note
         assert {each.influence for each in first if each.kind == "uninitialised"} == {"none"}
@@ -378,23 +402,3 @@ def test_rows_of_a_product_that_are_not_stored(
         again = [each for each in again if each.kind != "undefined metadata"]
     assert [*map(seen, first)] == [*map(seen, again)]
     assert verdicts == [closed]
-
-
-@pytest.mark.parametrize("transposed", ["", ".trans"])
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_registers_of_ldmatrix_come_of_the_rows_that_they_hold(count: int, transposed: str) -> None:
-    """Each byte of a row is the number of the lane that gives its address."""
-    registers = ", ".join(f"%z{number}" for number in range(count))
-    stores = "".join(f"st.global.b32 [%y+{128 * number}], %z{number};" for number in range(count))
-    body = (
-        "mul.lo.u32 %r1, %t, 0x01010101; shl.b32 %r2, %t, 4; mov.u32 %r3, rows; add.u32 %r2, %r2, %r3;"
-        "st.shared.v4.b32 [%r2], {%r1, %r1, %r1, %r1}; bar.sync 0;"
-        f"ldmatrix.sync.aligned.m8n8.x{count}{transposed}.shared.b16 {{{registers}}}, [%r2]; {stores}"
-    )
-    text = in_kernel(body).replace(".shared .b32 tile", ".shared .align 16 .b8 rows[512]; .shared .b32 tile")
-    y = np.zeros((count, 32), np.uint32)
-    load_text(text)["k"](1, 32, [np.zeros(32, np.uint32), y])
-    reach = reach_of_matrices(count, transposed=bool(transposed))
-    for lane in range(32):
-        found = np.stack(reached(masks_of(1, 0, lane), reach))[:, 32:]
-        assert np.array_equal(found, (y.view(np.uint8).reshape(count, 32, 4) == lane).any(axis=2))
