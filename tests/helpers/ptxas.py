@@ -46,6 +46,12 @@ def missing() -> str:
 
 
 @cache
+def missing_first() -> str:
+    """The same for statements of which ptxas 13.5 says something else or nothing: 13.0 alone is compared."""
+    return missing() or ("" if release() == "13.0" else f"ptxas {release()} judges these otherwise than 13.0")
+
+
+@cache
 def missing_for_matrices() -> str:
     """The same for matrix instructions alone, which an older release may judge, too."""
     return _refused(RELEASES | OLDER)
