@@ -408,3 +408,60 @@ def test_an_operand_without_a_name_is_located() -> None:
     _, place = BLOCKS.answer("%r2, [%p1+4];", "%r2, [%p1+4]; and.b32 %r2, %r2, 0x7F7F7F7F;")
     assert place is not None
     assert (place.kind, place.certainty, place.wanted[:4]) == ("unknown", "located", "b[1,")
+
+
+# --- two products of the same operands --------------------------------------------------------------------
+
+
+def _gated() -> str:
+    """Return two mma of m16n8k8: ``(x @ gate.T + 1) * (x @ up.T)``."""
+    lines = ["shr.u32 %r1, %r0, 2; and.b32 %r2, %r0, 3; shl.b32 %r3, %r2, 2; mad.lo.u32 %r4, %r1, 16, %r3;"]
+    lines += ["cvt.u64.u32 %rd1, %r4; add.u64 %rd1, %p0, %rd1; mov.f32 %f0, 0f00000000;"]
+    lines += ["ld.global.b32 %r10, [%rd1]; ld.global.b32 %r11, [%rd1+128];"]
+    for number, first in ((1, 10), (2, 20)):
+        lines += [
+            f"mad.wide.u32 %rd{number + 1}, %r0, 4, %p{number};",
+            f"ld.global.b32 %r{first + 2}, [%rd{number + 1}];",
+        ]
+        d = ", ".join(f"%f{first + each}" for each in range(4))
+        lines += ["mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"]
+        lines += [f"{{{d}}}, {{%r10, %r11}}, {{%r{first + 2}}}, {{%f0, %f0, %f0, %f0}};"]
+    for each in range(4):
+        lines += [f"add.f32 %f{10 + each}, %f{10 + each}, 0f3F800000;"]
+        lines += [f"mul.f32 %f{30 + each}, %f{10 + each}, %f{20 + each};"]
+    lines += [
+        "mad.lo.u32 %r8, %r1, 32, %r3; add.u32 %r8, %r8, %r3; cvt.u64.u32 %rd7, %r8; add.u64 %rd7, %p3, %rd7;"
+    ]
+    lines += ["st.global.v2.f32 [%rd7], {%f30, %f31}; st.global.v2.f32 [%rd7+256], {%f32, %f33};"]
+    return "\n".join(lines)
+
+
+GATED = Kernel(
+    body=_gated(),
+    threads=32,
+    arguments=lambda random: [
+        *(random.standard_normal(shape).astype(np.float16) for shape in ((16, 8), (8, 8), (8, 8))),
+        np.zeros((16, 8), np.float32),
+    ],
+    reference=lambda x, gate, up, y: (x @ gate.T + 1) * (x @ up.T),
+)
+
+
+def test_an_operand_of_the_second_of_two_equal_products_is_named() -> None:
+    """The product that a use takes has the operand of the other: its load is wrong, not the use."""
+    assert GATED.answer("%f0", "%f0")[0] == "equal"
+    answer, found = GATED.answer("%rd3, %r0, 4, %p2", "%rd3, %r0, 4, %p1")
+    assert answer == "other"
+    assert found is not None
+    assert (found.kind, found.certainty, found.operand) == ("operand", "proven", "b")
+    assert found.fix.startswith("take up[")
+    assert found.loaded is not None
+    assert "%r22" in found.loaded.text
+
+
+def test_a_use_that_takes_the_other_of_two_products_is_named() -> None:
+    """The product that it should take is there: the use is wrong."""
+    answer, found = GATED.answer("mul.f32 %f30, %f10, %f20", "mul.f32 %f30, %f10, %f21")
+    assert answer == "other"
+    assert found is not None
+    assert (found.kind, found.certainty) != ("operand", "proven") or "mul.f32 %f30" in found.location.text  # type: ignore[union-attr]

@@ -142,7 +142,7 @@ EVIDENCE = {
             "tests/workbench/diagnosis/test_user_mistakes.py",
             "tests/workbench/diagnosis/test_diff.py",
         ),
-        tools=("python -m tools.user_mistakes",),
+        tools=("python -m tools.mistakes --only users",),
         figures=("mistakes",),
     ),
     "any bytes": Evidence(

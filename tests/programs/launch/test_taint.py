@@ -215,6 +215,11 @@ _COMPUTING = (
     "@%p st.global.b32 [%y], {1};",
     "setp.lt.u32 %q, %t, {3}; @%q bra L{4}; mov.u32 {0}, {1}; L{4}:",
     "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {{{0}, %r7}}, [%z39]; mov.b32 {1}, %r7;",
+    "shfl.sync.bfly.b32 {0}, {1}, {3}, 31, -1;",
+    "mov.u32 %r6, own; st.local.b32 [%r6], {1}; ld.local.b32 {0}, [%r6];",
+    "mov.u32 %r6, own; ld.local.b32 {0}, [%r6+4];",
+    "atom.shared.add.u32 {0}, [%a], 1;",
+    "@%p red.shared.add.u32 [%a], {1};",
 )
 _FREE = tuple(f"%z{number}" for number in range(6))
 

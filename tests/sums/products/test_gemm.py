@@ -396,6 +396,7 @@ def test_empty_and_smallest(form: Instruction, shape: tuple[int, int, int]) -> N
     ("arguments", "message"),
     [
         ({"A": np.zeros((4, 15), np.float16)}, "A has 15 columns, but B has 16 rows"),
+        ({"A": np.broadcast_to(np.uint8(0), (4, 1 << 40))}, "A has 1099511627776 columns, but B has 16 rows"),
         ({"A": np.zeros((4, 16), np.float32)}, "A has dtype float32"),
         ({"A": np.zeros((2, 4, 16), np.float16)}, "gemm takes one matrix"),
         (

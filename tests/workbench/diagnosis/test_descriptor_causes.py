@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.launch_mistakes.kernels import KERNELS, compiled
+from tools.mistakes.launches.kernels import KERNELS, compiled
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.programs.launch.launching import load_text
 from warpsim.workbench.diagnosis.verdicts.descriptor_causes import _candidates

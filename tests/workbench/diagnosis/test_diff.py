@@ -16,7 +16,7 @@ import pytest
 
 import warpsim
 from tests.helpers.families import each_of, sample
-from tools.mistakes.injected import SIMPLE, inputs_of, made, of_grammar
+from tools.mistakes.grammar.injected import SIMPLE, inputs_of, made, of_grammar
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
@@ -40,7 +40,7 @@ Mistakes = tuple[Mistake, ...]
 def sampled_forms() -> tuple[Instruction, ...]:
     """One form for each layout of operands, which types of as many bits share, on old and new targets.
 
-    The whole of it: python -m tools.mistakes.injected.
+    The whole of it: python -m tools.mistakes.grammar.injected.
     """
     found: dict[Any, Instruction] = {}
     for target in ("sm_75", "sm_80", "sm_89", "sm_120a", "sm_90a"):

@@ -11,7 +11,7 @@ import pytest
 
 import warpsim
 from tests.helpers.families import sample
-from tools.mistakes.injected import of_grammar, random_setting, sampled_forms, trial
+from tools.mistakes.grammar.injected import of_grammar, random_setting, sampled_forms, trial
 from warpsim import OperandError
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
@@ -26,7 +26,7 @@ DENSE = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"
 SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n16k32.f32.f16.f16"
 TF32 = "wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32"
 S8 = "wgmma.mma_async.sync.aligned.m64n16k32.s32.s8.u8"
-LAYOUTS = {  # which types of as many bits share; the whole of it: python -m tools.mistakes.injected
+LAYOUTS = {  # which types of as many bits share; the whole of it: python -m tools.mistakes.grammar.injected
     (form.shape, form.sparse, form.a.bits, form.d.bits, form.d.is_float): form
     for form in sampled_forms().values()
     if form.lanes == 128

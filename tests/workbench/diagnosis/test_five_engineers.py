@@ -1,6 +1,6 @@
 """Mistakes of five engineers: a sample is named, nothing wrong is claimed of right kernels, bits decide.
 
-All of them, with the seconds that they take: ``python -m tools.five_engineers``.
+All of them, with the seconds that they take: ``python -m tools.mistakes --only engineers``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import pytest
 
 import warpsim
 from tests.helpers.families import sample
-from tools.five_engineers import (
+from tools.mistakes.case import F16, MXF8
+from tools.mistakes.engineers import (
     attention_author,
     held_back,
     kernel_author,
@@ -18,8 +19,7 @@ from tools.five_engineers import (
     register_reader,
     right_kernels,
 )
-from tools.judging import Case, answered
-from tools.user_mistakes.case import F16, MXF8
+from tools.mistakes.judging import Case, answered
 from warpsim.isa.operand_places.placements import ScaleSelectors
 from warpsim.show.views.findings import product_lines
 from warpsim.workbench.diagnosis import diagnose_product, held_scales

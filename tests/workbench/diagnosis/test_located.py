@@ -12,9 +12,9 @@ import pytest
 
 import warpsim
 from tests.helpers.families import sample
-from tools.dump_mistakes import packings
-from tools.judging import Case, answered
-from tools.user_mistakes.case import E4M3, F16, S8, SPARSE, WGMMA
+from tools.mistakes.case import E4M3, F16, S8, SPARSE, WGMMA
+from tools.mistakes.dumps import packings
+from tools.mistakes.judging import Case, answered
 from warpsim.show.views.held_operands import holding_document, holding_lines
 from warpsim.workbench.diagnosis import held
 from warpsim.workbench.diagnosis.contents.dump_places import places_of

@@ -9,7 +9,7 @@ import pytest
 
 import warpsim
 from tests.helpers.families import sample
-from tools.loop_mistakes import STEPS, expected, random_given, trials
+from tools.mistakes.grammar.injected_loops import STEPS, expected, random_given, trials
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import LoopDiagnosis, diagnose_product

@@ -92,3 +92,54 @@ def test_a_warning_of_several_statements_stands_once() -> None:
     notes = [note for note in found.notes if "never written" in note]
     assert len(notes) == 1
     assert notes[0].endswith(" (also lines 7, 8)")
+
+
+# Sums of squares of rows, of columns up to the row's number and a window.
+SUMS = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry sums(.param .u64 x, .param .u64 y, .param .u32 rows, .param .u32 columns, .param .u32 window)
+{ .reg .b64 %p<4>; .reg .b32 %r<8>; .reg .f32 %f<2>; .reg .pred %q<3>;
+  mov.u32 %r0, %tid.x; ld.param.u32 %r1, [rows]; ld.param.u32 %r2, [columns]; ld.param.u32 %r3, [window];
+  ld.param.u64 %p0, [x]; ld.param.u64 %p1, [y]; setp.ge.u32 %q0, %r0, %r1; @%q0 bra DONE;
+  mul.lo.u32 %r4, %r0, %r2; mad.wide.u32 %p2, %r4, 4, %p0; mov.f32 %f0, 0f00000000; mov.u32 %r5, 0;
+LOOP: ld.global.f32 %f1, [%p2]; add.u32 %r6, %r0, %r3; sub.u32 %r7, %r2, 4;
+  setp.le.u32 %q1, %r5, %r6; selp.f32 %f1, %f1, 0f00000000, %q1; fma.rn.f32 %f0, %f1, %f1, %f0;
+  add.u32 %r5, %r5, 1; add.u64 %p2, %p2, 4;
+  setp.lt.u32 %q2, %r5, %r2; @%q2 bra LOOP;
+  mad.wide.u32 %p3, %r0, 4, %p1; st.global.f32 [%p3], %f0;
+DONE: ret; }
+"""
+
+
+def sums(x, y, rows, columns, window):  # type: ignore[no-untyped-def]
+    row, column = np.arange(rows)[:, None], np.arange(columns)
+    return np.where(column <= row + window, x * x, 0).sum(1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fix", "window"),
+    [
+        ("setp.le.u32 %q1", "setp.lt.u32 %q1", 10, "use setp.le.u32", 5),
+        ("%q2, %r5, %r2;", "%q2, %r5, %r1;", 12, "compare with 24 (columns)", 5),
+        ("%q2, %r5, %r2;", "%q2, %r5, %r7;", 12, "compare with 24 (columns)", 5),
+        ("%q0, %r0, %r1;", "%q0, %r0, 19;", 7, "use setp.gt.u32", 5),
+        ("%q1, %r5, %r6;", "%q1, %r5, 20;", 10, "check this bound", 24),  # 24 does, and so do 23 and 25
+        ("add.u32 %r5, %r5, 1;", "add.u32 %r5, %r5, 2;", 0, "", 5),
+    ],
+    ids=["a mask", "another number", "a bound that is computed", "rows", "any larger bound", "no comparison"],
+)
+def test_comparisons_that_decide_the_terms_of_a_sum(
+    old: str, new: str, line: int, fix: str, window: int
+) -> None:
+    """A mask and the end of a loop are named where the kernel with another comparison is the reference."""
+    assert SUMS.count(old) == 1
+    x = np.random.default_rng(0).standard_normal((20, 24)).astype(np.float32)
+    kernel = load_text(SUMS.replace(old, new), "sums.ptx")["sums"]
+    found = warpsim.why(kernel, 1, 32, [x, np.zeros(20, np.float32), 20, 24, window], reference=sums)
+    first = found.causes[0]
+    assert (first.kind == "comparison") == bool(line)
+    if line:
+        assert first.location is not None
+        assert (first.location.line, first.fix) == (line, fix)
+        assert first.evidence.startswith("proven")

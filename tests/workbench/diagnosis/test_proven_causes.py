@@ -13,7 +13,7 @@ import pytest
 
 import warpsim
 from tests.helpers.families import usual
-from tools.launch_mistakes.kernels import KERNELS, compiled
+from tools.mistakes.launches.kernels import KERNELS, compiled
 from warpsim import Verdict
 from warpsim.programs.launch.launching import load_text
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.dump_mistakes import step_logs
-from tools.judging import Case, answered
-from tools.user_mistakes.case import F16
+from tools.mistakes.case import F16
+from tools.mistakes.dumps import step_logs
+from tools.mistakes.judging import Case, answered
 from warpsim.show.views.held_operands import step_document, step_lines
 from warpsim.workbench.diagnosis import diagnose_steps
 from warpsim.workbench.diagnosis.contents.dump_contents import Operands

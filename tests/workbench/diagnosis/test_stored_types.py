@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 import warpsim
 from tests.helpers.families import sample
-from tools.dump_mistakes import stored_types
-from tools.judging import Case, answered
-from tools.user_mistakes.case import F16
+from tools.mistakes.case import F16
+from tools.mistakes.dumps import stored_types
+from tools.mistakes.judging import Case, answered
 from warpsim.isa.formats import FORMATS
 from warpsim.show.cli import cli
 from warpsim.workbench.diagnosis import diagnose_product

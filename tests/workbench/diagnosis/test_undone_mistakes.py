@@ -14,7 +14,7 @@ import pytest
 import warpsim
 from warpsim import Verdict
 from warpsim.programs.launch.launching import load_text
-from warpsim.workbench.diagnosis.verdicts.statement_chains import operand_registers
+from warpsim.workbench.diagnosis.verdicts.launch_causes import operand_registers
 
 STEPS = 2
 MMA = "mma.sync.aligned"

@@ -1,6 +1,6 @@
-"""Mistakes of users, written down before diff was widened: a sample of tools/user_mistakes is still named.
+"""Mistakes of users, written down before diff was widened: a sample of tools/mistakes/users is still named.
 
-All of them, with the seconds that they take: ``python -m tools.user_mistakes``.
+All of them, with the seconds that they take: ``python -m tools.mistakes --only users``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.families import sample
-from tools.judging import Case, answered
-from tools.user_mistakes import instruction, known, loops, printouts, scaled, warpgroups
+from tools.mistakes.judging import Case, answered
+from tools.mistakes.users import instruction, known, loops, printouts, scaled, warpgroups
 from warpsim.workbench.diagnosis.search.remarks import ResultComparison, remarks
 
 SAMPLE = (

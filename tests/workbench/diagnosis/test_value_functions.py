@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.five_engineers import cuda_beginner, held_back, numerics_person, triton_user
-from tools.judging import Case, answered
-from tools.user_mistakes.case import F16
+from tools.mistakes.case import F16
+from tools.mistakes.engineers import cuda_beginner, held_back, numerics_person, triton_user
+from tools.mistakes.judging import Case, answered
 from warpsim.workbench.diagnosis import diagnose_product
 from warpsim.workbench.diagnosis.search.activations import is_function, named_function
 

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 import warpsim
-from tools.dump_mistakes import prints
-from tools.five_engineers import log_keeper
-from tools.judging import Case, answered
+from tools.mistakes.dumps import prints
+from tools.mistakes.engineers import log_keeper
+from tools.mistakes.judging import Case, answered
 from warpsim.show.cli import cli
 from warpsim.workbench.inputs.foreign_numbers import in_plain_notation
 from warpsim.workbench.inputs.lane_logs import lane_log

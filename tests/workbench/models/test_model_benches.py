@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import warpsim
 from tests.helpers import nasty
-from tests.helpers.families import sample, usual
+from tests.helpers.families import WHOLE, sample, usual
 from tests.workbench.models.test_golden_models import F16, FORMS, needs_cc
 from warpsim.isa.fragments import indices_of, signed
 from warpsim.isa.instruction import Instruction
@@ -202,36 +203,84 @@ def element_codes(bench: CBench, case: int, row: int, column: int) -> dict[str, 
 # --- SystemVerilog ---------------------------------------------------------------------------------
 
 
-@needs_cc
-@needs_verilator
-def test_a_bench_under_verilator_names_a_mistake(tmp_path: Path) -> None:
+UNIT = Path(__file__).resolve().parents[3] / "traces" / "units" / "dot_unit.sv"
+DOWN, FLUSHED, ZEROS = (
+    "kept0[16] is -3, not -2: terms rounded down",
+    "subnormal operands read as zero",
+    "zeros counted in the alignment",
+)
+
+
+def bench_of(folder: Path, unit: str) -> Callable[..., tuple[int, str]]:
+    """Build a bench under Verilator, with another dot product where ``unit`` is its text."""
     form = warpsim.decode(F16, target="sm_90a")
     model = CModel("golden", form, rule_for(form))
-    write_model(tmp_path, files_of(model, cases_of(model)), force=False)
+    files = files_of(model, cases_of(model))
+    if unit:
+        files["golden_unit.sv"] = unit + files["golden_unit.sv"].partition("endmodule")[2]
+    write_model(folder, files, force=False)
     built = subprocess.run(
-        ["make", "-s", "obj_dir/golden_tb"], cwd=tmp_path, capture_output=True, text=True, check=False
+        ["make", "-s", "obj_dir/golden_tb"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert built.returncode == 0, built.stderr[-2000:]
 
     def ran(*words: str) -> tuple[int, str]:
         command = ["./obj_dir/golden_tb", "+cases=100", *words]
-        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         return ended.returncode, ended.stdout
 
-    code, said = ran()
+    code, said = ran("+shown")
     assert code == 0, said
     assert "passed: 100 cases" in said
-    names = [name for name, _ in CBench(model, tiles_of(form)).wrong]
-    mistake = names.index("-1 fraction bits: alignment keeps 24 fraction bits") + 1
-    code, said = ran(f"+mistake={mistake}", "+shown")
+    return ran
+
+
+@needs_cc
+@needs_verilator
+def test_a_unit_by_hand_is_right_and_its_mistakes_are_named(tmp_path: Path) -> None:
+    """Mistakes are mended one after another, as the first report says; the last is named by all outputs."""
+    ran = bench_of(tmp_path, UNIT.read_text())
+    reports = {}
+    for seeded in (7, 3, 2, 4):
+        code, said = ran(f"+wrong={seeded}", "+shown")
+        assert code != 0
+        reports[seeded] = said
+    first = {
+        seeded: next(line for line in said.splitlines() if "D[" in line) for seeded, said in reports.items()
+    }
+    assert DOWN in first[7]
+    assert "dot 256: expected 3f798003, got 34400000; P_value[5] is 0, expected 510976" in reports[3]
+    assert f"top0 is -28, not -126: {ZEROS}" in first[2]
+    every = "every output is that of the rule with one step rewritten:"
+    assert f"{every} {ZEROS}" in reports[2]
+    assert f"{every} terms rounded down" in reports[4]
+    assert every not in reports[7]
+    assert FLUSHED in ran("+wrong=1", "+shown")[1]
+
+
+@needs_cc
+@needs_verilator
+@pytest.mark.skipif(not WHOLE, reason="another bench is built; WARPSIM_TEST_ALL=1")
+def test_a_bench_under_verilator_names_a_planted_mistake(tmp_path: Path) -> None:
+    ran = bench_of(tmp_path, "")
+    form = warpsim.decode(F16, target="sm_90a")
+    names = [name for name, _ in CBench(CModel("golden", form, rule_for(form)), tiles_of(form)).wrong]
+    assert names[0] == "-1 fraction bits: alignment keeps 24 fraction bits"
+    code, said = ran("+mistake=1", "+shown")
     assert code != 0
     assert "every output is that of the rule with one step rewritten: -1 fraction bits" in said
     assert "case 0 (gaps), lane " in said
-    assert "register d" in said
     assert "unit0 is " in said
     shown = [line for line in said.splitlines() if line.startswith("dot ")]
     assert shown
     assert "; unit0 is " in shown[0]
+
+
+def test_the_nearest_precisions_are_wrong_programs() -> None:
+    form = warpsim.decode(F16, target="sm_90a")
+    bench = CBench(CModel("golden", form, rule_for(form)), tiles_of(form))
+    found = [name for name, _ in bench.wrong if name.startswith("results of ")]
+    assert found == [f"results of {bits} bits" for bits in range(23, 15, -1)]
 
 
 def test_names_inside_a_bench_are_refused() -> None:

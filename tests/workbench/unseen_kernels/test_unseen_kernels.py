@@ -12,8 +12,8 @@ import warpsim
 from tests.helpers.families import sample
 from tests.workbench.unseen_kernels import references
 from tests.workbench.unseen_kernels.launches import FOLDER, LAUNCHES, Drawn
-from tools.mistakes.judged import asked, edited, guilty_lines
-from tools.mistakes.unseen_kernels import LIST
+from tools.mistakes.launches.judged import asked, edited, guilty_lines
+from tools.mistakes.launches.unseen_kernels import LIST
 from warpsim.observe.algebra.locating.located_record import Located
 from warpsim.programs.launch.located_launches import answer_of
 from warpsim.workbench.diagnosis.origins.element_origins import find_origins

@@ -19,6 +19,7 @@ from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.side_tables import SideTable
+from .keys.finite_fields import Keys
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import KeyReader
 from .provenance import Copy, Provenance, Stores, place_of_wave
@@ -52,7 +53,8 @@ class KeyStore(Observer):
 
     ``provenance`` is kept where it is given. ``uninterpreted`` counts executions by opcode that had no law,
     ``overflows`` names statements whose signed integers wrapped. ``accesses`` are those of the current
-    statement, ``together`` the lanes that executed it as a whole.
+    statement, ``together`` the lanes that executed it as a whole. ``written_by`` are
+    the statements that wrote the shared memory that each statement reads, None where they are not kept.
     """
 
     target = ""  # of the module, which fragments of wmma depend on
@@ -66,6 +68,8 @@ class KeyStore(Observer):
         self.accesses = list[MemoryAccess]()
         self.code: Sequence[Record] = ()
         self.together: Lanes | None = None
+        self.fragments = dict[tuple[Any, ...], tuple[list[Cells | None], Keys]]()  # by registers
+        self.written_by: dict[int, set[int]] | None = None if provenance is None else {}
         self._frames: WeakKeyDictionary[Frame, Registers] = WeakKeyDictionary()
         self._last: tuple[Frame | None, Registers] = (None, {})
 
@@ -179,10 +183,20 @@ class KeyStore(Observer):
     def read(self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], size: int) -> Cells | None:
         """Return the cells of words that a statement reads."""
         cells = self.memory(data, wave).load(offsets, size, pc)
+        if data is wave.memories.shared:
+            self.note_writers(wave, pc, offsets, size)
         if cells is not None and self.provenance is not None:
             kind = "device" if data is wave.memories.device.data else "read"
             self.provenance.copies.append(Copy(pc, kind, np.unique(cells.known())))
         return cells
+
+    @helper
+    def note_writers(self, wave: Wave, pc: int, offsets: npt.NDArray[Any], size: int) -> None:
+        """Note the statements that wrote the words of shared memory that a statement reads."""
+        if self.written_by is not None:
+            places = offsets[..., None] + np.arange(size)
+            writers = np.unique(self.memory(wave.memories.shared).writers[places])
+            self.written_by.setdefault(pc, set()).update(writers[writers >= 0].tolist())
 
 
 def spread(cells: Cells | None, lanes: Lanes, count: int = 0) -> Cells | None:

@@ -37,6 +37,7 @@ from .rules.rule_calls import chosen, unwrapped
 from .tensor_memory_keys import tensor_loaded
 
 _U = np.uint64
+_FRAGMENTS = 64  # whose keys are known: a fragment is multiplied with several others
 
 
 class Matrices:
@@ -195,6 +196,20 @@ class MatrixOperands:
         return Cells.beside(held, self.form.register_bits // 8, len(self.index))
 
     def _of_registers(self, place: Registers, role: str) -> Keys:
+        """Return the keys of a fragment, kept for registers that hold the same cells: these never change."""
+        registers = self.algebra.registers(self.turn.frame)
+        held = [registers.get(number) for number in self.numbers_of(role)]
+        known, key = self.algebra.fragments, (self.form, role, *map(id, held))
+        kept = role in "ab" and self.every and all(each is not None for each in held)
+        if not kept:
+            return self._fragment(place, role)
+        if key not in known:
+            if len(known) >= _FRAGMENTS:
+                del known[next(iter(known))]
+            known[key] = held, self._fragment(place, role)
+        return known[key][1]
+
+    def _fragment(self, place: Registers, role: str) -> Keys:
         words = np.moveaxis(self.inputs.registers[role], -1, 0).reshape(-1)
         storage, element = place.storage, self.product.format(role)
         per = place.register_bits // storage.bits

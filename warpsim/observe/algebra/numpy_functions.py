@@ -175,7 +175,8 @@ def _matmul(t: Trace, a: Shadow, b: Shadow) -> Shadow:
     if a.doubt is not None or b.doubt is not None:
         masks = [np.zeros(each.shape) if each.doubt is None else each.doubt.astype(float) for each in (a, b)]
         doubt = np.matmul(masks[0], np.ones(b.shape)) + np.matmul(np.ones(a.shape), masks[1]) > 0
-    return t.note("@", Shadow(t, matmul(a.keys, b.keys), values, doubt), a, b)
+    keys = np.zeros(values.shape, np.uint64) if t.scouting else matmul(a.keys, b.keys)
+    return t.note("@", Shadow(t, keys, values, doubt), a, b)
 
 
 _SPECIAL: dict[str, Callable[..., Shadow]] = {
@@ -582,6 +583,6 @@ def listed() -> str:
     return ", ".join([*ufuncs, *functions])
 
 
-def trace_of(reader: KeyReader, *, gauge: bool = False) -> Trace:
+def trace_of(reader: KeyReader, *, gauge: bool = False, scouting: bool = False) -> Trace:
     """Return an empty trace of a reference that may use these functions."""
-    return Trace(reader, Answers(of_ufunc, FUNCTIONS, METHODS, listed), gauge=gauge)
+    return Trace(reader, Answers(of_ufunc, FUNCTIONS, METHODS, listed), gauge=gauge, scouting=scouting)

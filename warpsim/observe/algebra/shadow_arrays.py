@@ -78,6 +78,7 @@ class Trace:
     operations: list[Operation] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     gauge: bool = False
+    scouting: bool = False  # functions alone are asked for: products have no keys
     close: float = 2.0**-9
 
     def note(self, name: str, result: Shadow, *operands: Shadow) -> Shadow:

@@ -59,7 +59,8 @@ def _has_maximum(run: Run) -> bool:
 
 def _sides(run: Run, names: list[str]) -> Sides:
     provenance = run.algebra.provenance or Provenance()  # none of a second seed
-    return Sides(run.equivalence.outputs, provenance, run.leaves, run.trace, names, run.algebra.code)
+    algebra, outputs = run.algebra, run.equivalence.outputs
+    return Sides(outputs, provenance, run.leaves, run.trace, names, algebra.code, algebra.written_by or {})
 
 
 def _rescaling(run: Run, gauge: Run, names: list[str]) -> Located | None:

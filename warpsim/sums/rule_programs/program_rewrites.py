@@ -116,7 +116,8 @@ def _of_numbers(rule: Rule, form: Product) -> Iterator[Rewrite]:
     element = FORMATS[step.output.format]
     for precision in range(_NARROWEST, element.fraction_bits + 2):
         output = replace(step.output, precision=precision)
-        yield other("precision", "bits", precision, 2.5, output=output)
+        cost = 2.5 + abs(precision - step.output.precision) / 128
+        yield other("precision", "bits", precision, cost, output=output)
 
 
 def _of_products(form: Product) -> Iterator[Rewrite]:

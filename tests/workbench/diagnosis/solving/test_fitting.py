@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.fit_mistakes.dumps import DUMPS, Dump
-from tools.fit_mistakes.judged import brought, outcome
+from tools.mistakes.grammar.dumps import DUMPS, Dump
+from tools.mistakes.grammar.judged import brought, outcome
 from warpsim.workbench.diagnosis.solving.fitting import NOWHERE, fit
 from warpsim.workbench.diagnosis.solving.held_values import whole_views
 from warpsim.workbench.diagnosis.solving.views import ACCUMULATORS, NOTHING

@@ -7,8 +7,8 @@ import pytest
 
 import warpsim
 from tests.helpers.families import sample
-from tools.fit_mistakes.judged import diagnosed, loop_outcome
-from tools.fit_mistakes.loops import LOOPS, Product
+from tools.mistakes.grammar.judged import diagnosed, loop_outcome
+from tools.mistakes.grammar.loops import LOOPS, Product
 from warpsim.isa.codes import codes_of
 from warpsim.workbench.diagnosis.solving.loop_operands import LoopOperands
 from warpsim.workbench.diagnosis.solving.product_loops import Given, Loop

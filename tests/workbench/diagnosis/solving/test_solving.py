@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.mistakes.injected import inputs_of, of_grammar, random_setting, sampled_forms
+from tools.mistakes.grammar.injected import inputs_of, of_grammar, random_setting, sampled_forms
 from warpsim.workbench.diagnosis.library.setting import Setting
 from warpsim.workbench.diagnosis.search.cases import probe
 from warpsim.workbench.diagnosis.search.diagnose import diagnose_inputs

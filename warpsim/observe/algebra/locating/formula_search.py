@@ -7,7 +7,7 @@ Knows a comparison with provenance; does not execute.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -46,6 +46,7 @@ class Sides(NamedTuple):
     trace: Trace
     names: Sequence[str]
     code: Sequence[Record]
+    written_by: Mapping[int, Set[int]]
 
 
 class Element(NamedTuple):
@@ -230,6 +231,8 @@ class _Search:
         certainty: Certainty,
         others: int,
     ) -> Located:
+        twin = self._twin(edits[0]) if edits[0].kind == "operand" else []
+        edits = twin or edits
         edit, (tried, proven) = edits[len(edits) // 2], counts
         pc = self._place_of_missing(edit, index) if edit.kind == "missing" else edit.pc
         pc = pc if pc >= 0 else int(self.output.writers[index])
@@ -237,7 +240,9 @@ class _Search:
         partner = edit.partner or own
         moved, elsewhere = edit.kind == "operand" and self._is_moved(edit, index), self._is_elsewhere(edit)
         brought = [each._replace(found=each.partner) for each in edits] if elsewhere else edits
-        copies, loaded = copies_of(self.sides, brought, self._name) if moved else ((), None)
+        role = self._operand(edit)
+        way = copies_of(self.sides, brought, self._name, role * bool(twin)) if moved or twin else ((), None)
+        copies, loaded = way
         loaded = None if elsewhere else loaded
         chosen = pc >= 0 and "sp" in self._words(pc)
         loaded = self._metadata_load(pc) if chosen and edit.kind == "operand" else loaded
@@ -250,8 +255,39 @@ class _Search:
             certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
             loaded=self._location(-1 if loaded is None else loaded),
-            others=others, chosen=chosen, operand=self._operand(edit), elsewhere=elsewhere,
+            others=others, chosen=chosen, operand=role, elsewhere=elsewhere,
         )  # fmt: skip
+
+    def _twin(self, edit: Edit) -> list[Edit]:
+        """Return the elements that stand for those of another array in a matrix product, where two products
+        are the same and the kernel lacks that of the reference; none where a use takes the wrong product.
+        """
+        user, sides = self.kernel.value(edit.value), self.sides
+        found, wanted = (self.reference.value(key) for key in (edit.found, edit.wanted))
+        lacks = self.kernel.value(edit.wanted) is None
+        if not found or not wanted or user is None or edit.pc < 0 or not lacks:
+            return []
+        made = {each.pc for each in sides.provenance.products if (each.d == edit.found).any()}
+        given = (self._statement(edit.pc).operands or ())[1:]
+        names = [
+            operand_names(each) for each, key in zip(given, user.operands, strict=False) if key == edit.found
+        ]
+        used = {at for each in names for at in loads_of(sides.code, edit.pc, each, made) if at in made}
+        pairs = [*zip(found.terms, wanted.terms, strict=False)]
+        sides_of = {tuple(x != y for x, y in zip(*pair, strict=True)) for pair in pairs}
+        if len(made) < 2 or len(used) != 1 or len(found.terms) != len(wanted.terms):
+            return []
+        if sides_of not in ({(True, False)}, {(False, True)}):
+            return []
+        side, (pc,) = int((False, True) in sides_of), used
+        held = np.concatenate(
+            [x.ravel() for each in sides.provenance.products if each.pc == pc for x in each[1:3]]
+        )
+        return [
+            Edit("operand", edit.value, edit.delta, pc, mine[side], theirs[side], mine[1 - side])
+            for mine, theirs in pairs
+            if mine[side] in held
+        ]
 
     def _metadata_load(self, pc: int) -> int | None:
         """Return the load that the metadata of a sparse product come from."""

@@ -11,13 +11,14 @@ Knows keys and copies; does not know formulas.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....machine.bind.scope import RegisterName
 from ....machine.run.wave import Record
+from ....ptx.statements import operand_names
 from ..provenance import Copy
 from .formula_graphs import Name
 from .value_edits import Edit
@@ -29,9 +30,12 @@ _LOOKED_AT = 64  # edits
 _LOADS = ("ld", "ldmatrix", "wmma", "ldu", "tcgen05")
 
 
-def loads_of(code: Sequence[Record], pc: int, names: Iterable[str]) -> Iterator[int]:
+def loads_of(
+    code: Sequence[Record], pc: int, names: Iterable[str], ends: Container[int] = ()
+) -> Iterator[int]:
     """Yield the statements that load registers, by name, for a statement, each once: the nearest before it in
-    the text, which is a ring, as loops are. Statements that were never executed define nothing.
+    the text, which is a ring, as loops are. Statements that were never executed define nothing. ``ends`` are
+    taken for loads, too.
     """
     scope, seen = code[pc].scope, set[tuple[int, int]]()
     found = [None if scope is None else scope.find(name) for name in names]
@@ -43,7 +47,7 @@ def loads_of(code: Sequence[Record], pc: int, names: Iterable[str]) -> Iterator[
             continue
         seen.add((number, at))
         flow = code[at].flow
-        if code[at].statement.opcode not in _LOADS:
+        if code[at].statement.opcode not in _LOADS and at not in ends:
             wanted += [(each, at) for each in (flow.values | flow.addresses) - flow.written]
         else:
             yield at
@@ -59,9 +63,11 @@ def _definer(code: Sequence[Record], before: int, number: int) -> int | None:
 
 
 def copies_of(
-    sides: Sides, edits: Sequence[Edit], name_of: Callable[[int], Name | None]
+    sides: Sides, edits: Sequence[Edit], name_of: Callable[[int], Name | None], role: str = ""
 ) -> tuple[tuple[int, ...], int | None]:
-    """Return the statements that brought the wrong elements, and the wrong one among them if decided."""
+    """Return the statements that brought the wrong elements, and the wrong one among them if decided; of
+    those to operand ``role`` of a matrix instruction alone, if it is given.
+    """
     some = edits[:: max(len(edits) // _LOOKED_AT, 1)]
     pairs = [
         (_stored_key(sides, name_of(edit.found)), _stored_key(sides, name_of(edit.wanted))) for edit in some
@@ -70,6 +76,9 @@ def copies_of(
     if not found:
         return (), None
     copies = sides.provenance.copies
+    if role:
+        way = _way(sides, edits[0].pc, role)
+        copies = [copy for copy in copies if copy.pc in way]
     moved = {kind: _carriers(copies, kind, found) for kind in ("device", "write", "read")}
     path = tuple(dict.fromkeys(pc for pcs in moved.values() for pc in pcs))
     first = path[0] if path else None
@@ -79,6 +88,18 @@ def copies_of(
         _together(copies, key, wanted) for key, wanted in pairs if key is not None and wanted is not None
     ]
     return path, first if together and not any(together) else None
+
+
+def _way(sides: Sides, pc: int, role: str) -> set[int]:
+    """Return the statements through which an operand of a matrix instruction may have come: loads of its
+    registers, the last writers of the shared memory that is read, and the loads of what these store.
+    """
+    code, bound = sides.code, sides.code[pc].matrix
+    names = getattr(bound, role, ()) or ()
+    readers = {*loads_of(code, pc, (names,) if isinstance(names, str) else names)}
+    writers = {at for reader in (*readers, pc) for at in sides.written_by.get(reader, ())}
+    stored = (loads_of(code, at, operand_names((code[at].statement.operands or ())[-1])) for at in writers)
+    return readers | writers | {pc} | {at for each in stored for at in each}
 
 
 def _together(copies: Sequence[Copy], found: int, wanted: int) -> bool:

@@ -25,6 +25,7 @@ _KEPT = 0x3FFF
 _STRIDES = {"stride_byte_offset": "SBO", "leading_byte_offset": "LBO"}
 _OFFSETS = (*_STRIDES, "start_address")
 _FIELDS = (*_OFFSETS, "swizzle", "base_offset")
+_READING = {"major", "origin"}  # what is no field of the word
 _COMMON = range(3, 7)  # moves by 2**n units: from a core matrix to the largest swizzle atom
 Given = TypeVar("Given", Descriptor, TensorDescriptor)
 PAIRED, WHOLE = 3.75, 3.5  # cost of rewrites that are tried in pairs, and by a launch or a product each
@@ -114,13 +115,14 @@ def rewrites(
 def of_words(
     view: DescriptorView, swizzles: Sequence[Mode] = tuple(SWIZZLE_BYTES), most: float = WHOLE
 ) -> Iterator[tuple[Rewrite, DescriptorView]]:
-    """Yield rewrites of the word alone that a descriptor can have, and the view with each."""
+    """Yield rewrites of one field of the word, or of LBO and SBO exchanged, and the view with each."""
     for rewrite in rewrites(view, swizzles=swizzles):
         changed = rewrite.change(view)
         offsets = [getattr(changed, name) for name in _OFFSETS]
         fits = all(0 <= each <= _KEPT * UNIT and each % UNIT == 0 for each in offsets)
-        same_reading = (changed.major, changed.origin) == (view.major, view.origin)
-        if rewrite.cost <= most and changed != view and same_reading and fits:
+        fields = view.changed(changed).keys()
+        alone = len(fields - _READING) == 1 or rewrite.kind == "exchanged"
+        if rewrite.cost <= most and alone and fits and not fields & _READING:
             yield rewrite, changed
 
 

@@ -47,6 +47,7 @@ class KeyObserver(Algebra):
         self.formulas = Formulas(keys, self.reader.bits)
         self.products = KeptProducts(self, keys)
         self.decided, self.addressed = set[int](), set[int]()
+        self.written_by = {}
         self._predicates = set[tuple[int, int]]()  # that depend on the data, by the statement that wrote them
         self.moves.matrices = KeptMatrices(self, self.products)
         self.moves.handlers["matrix product"] = self.moves.matrices.executed

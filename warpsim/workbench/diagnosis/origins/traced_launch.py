@@ -6,7 +6,7 @@ know what fragments mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,10 +71,14 @@ class Dependence:
 
 @dataclass(frozen=True, kw_only=True)
 class Movement:
-    """All that a run showed; ``result`` is the index of every byte of D."""
+    """All that a run showed; ``result`` is the index of every byte of D.
+
+    ``written_by`` are the statements that wrote the shared memory that each statement read, by number.
+    """
 
     buffers: tuple[TracedBuffer, ...]
     result: int
+    written_by: Mapping[int, Set[int]]
     given: tuple[Given, ...]
     dependences: tuple[Dependence, ...]
     formulas: Formulas = field(compare=False, repr=False)
@@ -157,6 +161,7 @@ def movement_of(job: Job) -> Movement:
     return Movement(
         buffers=tuple(buffers),
         result=observer.byte_keys.result,
+        written_by=observer.written_by or {},
         given=given_of(observer.products.events),
         dependences=tuple(_dependences(job, observer)),
         formulas=observer.formulas,

@@ -4,12 +4,11 @@
     budget             the statements that a diagnosis may execute
     output_errors      wrong elements of an output, and the regularity of their places
     formula_causes     proofs: the formula of the expected values, and the statement that leaves it
-    statement_chains   the statements that bring an operand of a matrix instruction: loads, copies, stores
-    launch_causes      causes in findings of checks, schedules, origins; and their fixes
+    launch_causes      causes in findings of checks, schedules, origins; what brings an operand; fixes
     matrix_hooks       matrix instructions computed in another way, for trials; tensor_hooks of tcgen05
     descriptor_causes  fields of descriptors put right by trial; tensor_causes operands of tcgen05.mma
     tried_repairs      trials of repairs, and the elements that stay wrong
-    retried            arguments exchanged, mistakes of a library undone, other forms of statements; stores
+    counterfactuals    arguments exchanged, mistakes undone, other forms of statements and comparisons; stores
     why                the order of all these, and the verdict
 
 Knows launches; does not print.

@@ -121,11 +121,11 @@ def _candidates(words: Words) -> Iterator[_Candidate]:
         first = DescriptorView.of(Descriptor.decode(words[min(words)]))
     except WarpsimError:
         return
-    yield from _of_bytes()
-    yield from _of_steps(words)
     for rewrite, view in of_words(first):
         phrases = differences(first, view, of=" of the descriptor")
         yield _Candidate(message="; ".join(phrases), fix=remedy(first, view), change=_rewritten(rewrite))
+    yield from _of_bytes()
+    yield from _of_steps(words)
 
 
 def _rewritten(rewrite: Rewrite) -> Change:

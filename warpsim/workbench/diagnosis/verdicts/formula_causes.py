@@ -139,6 +139,14 @@ def cause_of(place: Located) -> Cause:
     )
 
 
+def computes(launch: RepeatedLaunch, reference: str | Reference) -> bool:
+    """Return whether a launch computes a reference, element by element."""
+    try:
+        return equivalence_of(launch, reference).equivalence.answer == "equal"
+    except WarpsimError:
+        return False
+
+
 def in_any_order(launch: RepeatedLaunch, reference: str | Reference) -> bool:
     """Return whether a launch computes the same formulas under further schedules: then no missing barrier or
     wait has made its values.

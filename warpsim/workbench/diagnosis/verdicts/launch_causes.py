@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import Deadlock, Location, WarpsimError
+from ....observe.algebra.locating.operand_copies import loads_of
 from ....observe.checks.findings import FindingError, LaunchFinding
 from ....programs.launch.fidelity import SCHEDULED
 from ..origins.element_origins import Names, Origins, find_origins
 from ..origins.packing_checks import PackingFinding
 from .output_errors import output_error
 from .repeated_launch import Array, Attempt, RepeatedLaunch
-from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
 
 SCHEDULES = ("program", "earliest", "latest", "random:1", "random:2", "random:3", "random:4")
 _FURTHER = "further schedules"
@@ -286,32 +288,23 @@ def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
 
 
 def origin_causes(launch: RepeatedLaunch, origins: Origins, evidence: str = BY_TAGS) -> Iterator[Cause]:
-    """Yield what does not fit of the operands, the most significant first, with what brings it."""
+    """Yield what does not fit of the operands, the most significant first, each mistake once, with what
+    brings the operand.
+    """
     findings = sorted(origins.findings, key=lambda finding: _rank(finding.kind))
-    yield from causes_of(launch, findings, evidence)
+    seen = set[tuple[str, str, str]]()
+    for finding in findings:
+        role = "" if _of_tensor(finding) else finding.operand
+        chain = chain_to(launch, finding.location, role, origins)
+        key = finding.kind, finding.operand, str(chain.nearest or finding.location)
+        if key not in seen:  # else it is the same mistake at another instruction or in another turn
+            seen.add(key)
+            yield replace(_of_origin(finding, chain), evidence=evidence)
 
 
 def _rank(kind: str) -> int:
     """Return how little a kind says about the mistake."""
     return _RANKS.index(kind) if kind in _RANKS else len(_RANKS)
-
-
-def causes_of(
-    launch: RepeatedLaunch, findings: Sequence[PackingFinding], evidence: str = BY_TAGS
-) -> Iterator[Cause]:
-    """Yield findings as causes, each mistake once, with what brings the operand."""
-    if not findings:
-        return
-    writers = SharedWriters()
-    launch.attempt(checks="off", observers=(writers,))
-    seen = set[tuple[str, str, str]]()
-    for finding in findings:
-        chain = _chain(launch, finding, writers)
-        key = finding.kind, finding.operand, str(chain.nearest or finding.location)
-        if key in seen:
-            continue  # the same mistake at another instruction or in another turn
-        seen.add(key)
-        yield replace(_of_origin(finding, chain), evidence=evidence)
 
 
 def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
@@ -323,7 +316,7 @@ def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
         evidence=BY_TAGS,
         operand=finding.operand,
         fix=_fix(finding),
-        also=tuple(_along(chain, finding)),
+        also=tuple(along(chain, finding.location, tensor=_of_tensor(finding))),
     )
 
 
@@ -341,34 +334,58 @@ def _fix(finding: PackingFinding) -> str:
     return _WMMA_TRANSPOSED if wmma else _FIXES[finding.kind]
 
 
-def _chain(launch: RepeatedLaunch, finding: PackingFinding, writers: SharedWriters) -> Chain:
-    code = launch.kernel._entry.code
-    record = next(record for record in code if record.statement.location() == finding.location)
-    text = "" if _of_tensor(finding) else record.statement.operand_text or ""
-    registers = operand_registers(text, finding.operand)
-    return chain_of(code, finding.location, registers, writers)
-
-
 def number_of(launch: RepeatedLaunch, location: Location) -> int:
     """Return the number of the statement at a place."""
     code = launch.kernel._entry.code
     return next(pc for pc, record in enumerate(code) if record.statement.location() == location)
 
 
-def chain_to(launch: RepeatedLaunch, at: Location, role: str) -> Chain:
-    """Return the statements that bring an operand to the matrix instruction at a place."""
-    writers = SharedWriters()
-    launch.attempt(checks="off", observers=(writers,))
-    code = launch.kernel._entry.code
-    text = next(record.statement.operand_text or "" for record in code if record.statement.location() == at)
-    return chain_of(code, at, operand_registers(text, role), writers)
+_REGISTER = re.compile(r"(?<![\w.$%])%?[A-Za-z_$][\w$]*")  # inline assembly has names without %
 
 
-def _along(chain: Chain, finding: PackingFinding) -> Iterator[tuple[str, Location]]:
+class Chain(NamedTuple):
+    """Statements that bring an operand, as places in the text: ``loads`` fill its registers, ``writers`` the
+    shared memory that those read, or the instruction itself."""
+
+    loads: tuple[Location, ...]
+    writers: tuple[Location, ...]
+
+    @property
+    def nearest(self) -> Location | None:
+        """The load, or the writer where the instruction reads shared memory itself."""
+        return next(iter((*self.loads, *self.writers)), None)
+
+
+def chain_to(launch: RepeatedLaunch, at: Location, role: str, origins: Origins | None) -> Chain:
+    """Return what brings the registers of an operand to the matrix instruction at a place; without registers,
+    what it reads from shared memory.
+    """
+    code, number = launch.kernel._entry.code, number_of(launch, at)
+    registers = operand_registers(code[number].statement.operand_text or "", role)
+    loads = sorted(set(loads_of(code, number, registers)), reverse=True)
+    written = {} if origins is None else origins.movement.written_by
+    writers = sorted({pc for reader in loads or [number] for pc in written.get(reader, ())})
+    both = (tuple(code[pc].statement.location() for pc in pcs) for pcs in (loads, writers))
+    return Chain(*both)
+
+
+def operand_registers(text: str, role: str) -> list[str]:
+    """Return the registers of operand a, b, c, e, scale_a or scale_b of a matrix instruction, from the text
+    of its operands.
+    """
+    groups = re.findall(r"\{[^}]*\}|[^,\s{}][^,{}]*", text)
+    places: Mapping[str, int] = {"a": 1, "b": 2, "c": 3, "e": 4, "scale_a": -4, "scale_b": -2}
+    place = places.get(role)
+    inside = place is not None and -len(groups) <= place < len(groups)
+    return _REGISTER.findall(groups[place]) if place is not None and inside else []
+
+
+def along(chain: Chain, at: Location, *, tensor: bool = False) -> Iterator[tuple[str, Location]]:
+    """Yield the other statements on the way of an operand to the matrix instruction at a place."""
     yield from (("another load of the operand", place) for place in chain.loads[1:])
-    if chain.loads or _of_tensor(finding):
+    if chain.loads or tensor:
         yield from (("writes the shared memory that is read", place) for place in chain.writers)
-    yield "the matrix instruction", finding.location
+    yield "the matrix instruction", at
 
 
 # --- what to do about a finding of order --------------------------------------------------------------

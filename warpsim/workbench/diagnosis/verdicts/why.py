@@ -27,11 +27,11 @@ from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
 from .budget import Budget
 from .counterfactuals.argument_causes import exchanged_causes
-from .counterfactuals.opcode_variants import opcode_variants
+from .counterfactuals.opcode_variants import opcode_variants, other_comparisons
 from .counterfactuals.reverted_mistakes import reverted_mistakes
 from .counterfactuals.unstored_elements import unstored_elements
 from .descriptor_causes import descriptor_causes, suspected
-from .formula_causes import Answered, answered, in_any_order, of_answer, wrong_if_waited
+from .formula_causes import Answered, answered, computes, in_any_order, of_answer, wrong_if_waited
 from .launch_causes import (
     BY_TAGS,
     Cause,
@@ -403,7 +403,8 @@ class _Search:
         if ordered is not None:
             return self._beside(ordered)
         hints = () if self.algebra is None else self.algebra.hints
-        causes = self._proven() or self._tried() or [*unwritten_causes(first)]
+        compared = self._compared()
+        causes = [*compared, *self._proven()] or self._tried() or [*unwritten_causes(first)]
         explained = {each.operand for each in causes if each.operand}
         return [*causes, *(each for each in hints if each.operand not in explained)]
 
@@ -442,6 +443,16 @@ class _Search:
         mine = [replace(each, symptoms=(own.message,)) for each in mine]
         besides = [replace(each, evidence=_LOCATED) for each in arranged if each.kind in _ARRANGED]
         return [*(mine or [own]), *(each for each in besides if each.operand != place.operand and mine)]
+
+    def _compared(self) -> list[Cause]:
+        """Return a comparison, of a mask or the end of a loop, that decides which terms a sum has."""
+        place, known = None if self.algebra is None else self.algebra.located, self.algebra
+        if known is None or place is None or not self.errors:
+            return []
+        of_terms = place.kind.endswith("term") or place.operation == "+"
+        if place.proven and not of_terms and place.kind != "never stored":
+            return []
+        return other_comparisons(self._trial(), lambda launch: computes(launch, known.reference))
 
     def _tried(self) -> list[Cause]:
         """Return what a trial shows, or what is located only."""

@@ -2,6 +2,6 @@
 
 argument_causes    two arguments exchanged, or axes of the grid; a matrix transposed
 reverted_mistakes    mistakes of the library of warpsim diff, undone in every execution
-opcode_variants    statements that should be another form of their opcode
+opcode_variants    statements that should be another form of their opcode; comparisons with another bound
 unstored_elements  elements of outputs that are never stored
 """

@@ -2,22 +2,30 @@
 
 The module is loaded again with one modifier of the statements of one form exchanged for another that the rows
 of the opcode have; what makes every output right is the cause. Rounding can make a few elements right by
-chance, so nothing is tried where few are wrong. Knows rows of opcodes and text; does not know what they do.
+chance, so nothing is tried where few are wrong. Comparisons decide which terms a sum has: those of a line of
+the user's are tried with equality decided the other way, and with a number of the launch for a bound; what
+algebra then proves is a fact. Knows rows of opcodes and text; does not know what they do.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
+
+import numpy as np
 
 from .....base.errors import Location, WarpsimError
 from .....machine.opcodes import rows_of
 from .....machine.opcodes.effect import Effect
 from .....machine.opcodes.operation import Row
 from .....machine.run.wave import Record
+from .....observe.algebra.locating.located_record import user_line
 from .....programs.launch.launching import load_text
+from .....ptx.statements import InstructionStatement
+from .....ptx.symbols import shown_variable
 from ..launch_causes import Cause
 from ..output_errors import OutputError
 from ..repeated_launch import RepeatedLaunch
@@ -131,21 +139,134 @@ def _is_as_wide(first: str, second: str) -> bool:
     return widths[0] == widths[1]
 
 
+# --- comparisons -----------------------------------------------------------------------------------
+
+_STRICT = {"lt": "le", "gt": "ge", "lo": "ls", "hi": "hs"}
+_TURNED = _STRICT | {other: word for word, other in _STRICT.items()}
+_INTEGER = re.compile(r"[sub](?:16|32|64)")
+
+
+Changes = Mapping[Location, tuple[str, str]]  # at a statement: a part of its text, and what stands for it
+
+
+class _Comparison(NamedTuple):
+    """Comparisons of a line decided otherwise, and the mistake and its fix; ``near`` have numbers next to the
+    bound that is tried: where both do as well, it is ``open`` which number is right.
+    """
+
+    changes: Changes
+    said: tuple[str, str]
+    near: tuple[Changes, ...] = ()
+    open: tuple[str, str] = ("", "")
+
+
+def other_comparisons(trial: Trial, proves: Callable[[RepeatedLaunch], bool]) -> list[Cause]:
+    """Return the line whose comparisons, decided otherwise, make every output right, if algebra ``proves``
+    that the launch then computes the reference.
+    """
+
+    def right(changes: Changes) -> RepeatedLaunch | None:
+        launch = _with_changes(trial.launch, changes) if trial.budget.allows() else None
+        return launch if launch is not None and trial.wrong_of(launch) == 0 else None
+
+    with trial.budget.search("other comparisons"):
+        for statements in _compared(trial.launch):
+            for each in _decided_otherwise(trial.launch, statements):
+                if (launch := right(each.changes)) is not None and proves(launch):
+                    vague = bool(each.near) and all(right(changes) for changes in each.near)
+                    place = next(iter(each.changes))
+                    return [_of_comparison(place, *(each.open if vague else each.said))]
+    return []
+
+
+def _of_comparison(place: Location, message: str, fix: str) -> Cause:
+    return Cause(
+        kind="comparison",
+        message=message,
+        location=replace(place, source=user_line(place.source)),
+        evidence="proven: with this comparison the launch computes the reference",
+        fix=fix,
+    )
+
+
+def _compared(launch: RepeatedLaunch) -> Iterator[list[InstructionStatement]]:
+    """Yield the comparisons of integers, those of a line of the user's together."""
+    lines = dict[str, list[InstructionStatement]]()
+    for record in _own(launch):
+        statement = record.statement
+        if statement.opcode == "setp" and _INTEGER.fullmatch(statement.modifiers[-1]):
+            place = statement.location()
+            lines.setdefault(str(user_line(place.source) or place), []).append(statement)
+    yield from lines.values()
+
+
+def _decided_otherwise(
+    launch: RepeatedLaunch, statements: Sequence[InstructionStatement]
+) -> Iterator[_Comparison]:
+    """Yield other comparisons of a line."""
+    forms = {each.modifiers for each in statements if each.modifiers[0] in _TURNED}
+    for word, *more in sorted(forms):
+        old, new = (".".join(("setp", name, *more)) for name in (word, _TURNED[word]))
+        alike = [each for each in statements if each.modifiers == (word, *more)]
+        what = "leaves out equal numbers" if word in _STRICT else "takes equal numbers, too"
+        said = f"{old} {what}; the reference does not", f"use {new}"
+        yield _Comparison({each.location(): (old, new) for each in alike}, said)
+    for bound in sorted({_bound(each) for each in statements}):
+        texts = {each.location(): each.operand_text or "" for each in statements if _bound(each) == bound}
+        for register, name, value in _numbers(launch):
+            changes, *near = (
+                {at: (text, text.removesuffix(bound) + other) for at, text in texts.items()}
+                for other in (register, str(value - 1), str(value + 1))
+            )
+            said = (
+                f"it compares with {bound}, where the reference needs {value}",
+                f"compare with {value} ({name})",
+            )
+            vague = (
+                f"it compares with {bound}: with other numbers, as {value}, the launch computes the reference"
+            )
+            if register != bound:
+                yield _Comparison(changes, said, tuple(near), (vague, "check this bound"))
+
+
+def _bound(statement: InstructionStatement) -> str:
+    return (statement.operand_text or "").rpartition(",")[2].strip()
+
+
+def _numbers(launch: RepeatedLaunch) -> list[tuple[str, str, int]]:
+    """Return registers that integers of the launch are loaded to, with their names and values, each once."""
+    values = {each.name: launch.args[each.index] for each in launch.kernel.parameters}
+    found = dict[int, list[tuple[str, str]]]()
+    for record in _own(launch):
+        statement = record.statement
+        if statement.opcode == "ld" and "param" in statement.modifiers:
+            register, _, address = (statement.operand_text or "").partition(",")
+            name = address.strip(" []")
+            if isinstance(values.get(name), int | np.integer):
+                found.setdefault(int(values[name]), []).append((register.strip(), shown_variable(name)))
+    return [(each[0][0], " or ".join(name for _, name in each), value) for value, each in found.items()]
+
+
 # --- the text --------------------------------------------------------------------------------------
 
 
 def _launch_with_variant(launch: RepeatedLaunch, group: _Group, other: Modifiers) -> RepeatedLaunch | None:
     """Return the launch of a text with another form; None where the text is not legal then."""
+    texts = group.mnemonic, ".".join((group.opcode, *other))
+    return _with_changes(launch, dict.fromkeys(group.places, texts))
+
+
+def _with_changes(launch: RepeatedLaunch, changes: Changes) -> RepeatedLaunch | None:
+    """Return the launch of a text with some statements changed; None where the text is not legal then."""
     module = launch.kernel.module
     source = module.program.source
     lines = source.text.split("\n")
-    for place in sorted(group.places, key=lambda place: -place.column):  # of a line, the last first
-        line, start = lines[place.line - 1], place.column - 1
-        if not line.startswith(group.mnemonic, start):
-            return None  # a macro, or modifiers in another order
-        lines[place.line - 1] = (
-            f"{line[:start]}{'.'.join((group.opcode, *other))}" + line[start + len(group.mnemonic) :]
-        )
+    for place in sorted(changes, key=lambda place: -place.column):  # of a line, the last first
+        line, (old, new) = lines[place.line - 1], changes[place]
+        at = line.find(old, place.column - 1)
+        if at < 0 or ";" in line[place.column - 1 : at]:
+            return None  # a macro, modifiers in another order, or a statement of several lines
+        lines[place.line - 1] = line[:at] + new + line[at + len(old) :]
     try:
         kernel = load_text("\n".join(lines), source.file, module.target)[launch.kernel.entry.name]
     except WarpsimError:

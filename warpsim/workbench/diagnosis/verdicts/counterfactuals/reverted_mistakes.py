@@ -8,14 +8,14 @@ not know what fills them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .....base.errors import Location, present
+from .....base.errors import present
 from .....isa.fragments import registers_of
 from .....isa.instruction import Instruction
 from .....isa.operand_places.placements import Inputs
@@ -27,9 +27,8 @@ from ...search.cases import setting_of
 from ...solving.mapped_mistakes import bare_mistake, named_mistake, permutations
 from ...solving.other_causes import byte_places, other_causes
 from ...solving.solving import Explanation
-from ..launch_causes import Cause, chain_to
+from ..launch_causes import Cause, along, chain_to, traced
 from ..matrix_hooks import MatrixHook, MatrixStep
-from ..statement_chains import Chain
 from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
@@ -165,7 +164,7 @@ def _cause(trial: Trial, found: Mapping[str, Mapping[int, Mistake]]) -> Cause:
             symptoms=same,
         )
     role = mistake.operands[0] if len(mistake.operands) == 1 else ""
-    chain = chain_to(launch, at, role)
+    chain = chain_to(launch, at, role, traced(launch, [*trial.expected]))
     what = name.removeprefix(f"{SPELLED.get(role, role.upper())}: ") if role else name
     operands = f"operand{'s' * (not role)} {' and '.join(mistake.operands)}"
     return Cause(
@@ -175,7 +174,7 @@ def _cause(trial: Trial, found: Mapping[str, Mapping[int, Mistake]]) -> Cause:
         evidence=trial.again(_EVIDENCE),
         operand=role,
         fix=mistake.advice,
-        also=tuple(_along(chain, at)),
+        also=tuple(along(chain, at)) if chain.loads else (),
         symptoms=same,
     )
 
@@ -185,10 +184,3 @@ def _fix(meant: Instruction, name: str) -> str:
     if name.startswith("numerics"):
         return f"what is expected are results of {meant.target}: launch for it, or compare with this chip's"
     return f"use {meant.mnemonic}, or convert the operands"
-
-
-def _along(chain: Chain, at: Location) -> Iterator[tuple[str, Location]]:
-    yield from (("another load of the operand", place) for place in chain.loads[1:])
-    if chain.loads:
-        yield from (("writes the shared memory that is read", place) for place in chain.writers)
-        yield "the matrix instruction", at

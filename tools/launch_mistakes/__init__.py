@@ -1,1 +1,0 @@
-"""Mistakes planted in kernels, written down before ``--why`` tried its causes."""

@@ -1,0 +1,1 @@
+"""Mistakes that users make, written down before the diagnosis knew them."""
