@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from warpsim.base.errors import TraceError
+from warpsim.base.errors import OperandError, TraceError
 from warpsim.base.files import opening
 from warpsim.base.files.archives import (
     LARGEST_OPERAND,
+    LARGEST_TEXT,
     map_array,
     read_array,
     read_arrays,
@@ -24,6 +25,8 @@ from warpsim.base.files.archives import (
     read_text,
 )
 from warpsim.programs.exec.processes import runs_python, why_unfit
+from warpsim.programs.launch.loading import load
+from warpsim.programs.launch.reference_runs import reference_of
 from warpsim.show.cli import cli
 from warpsim.workbench.vectors.formats import read_vectors
 
@@ -64,6 +67,28 @@ def test_a_writer_that_stays_silent_is_given_up(pipe: Path, monkeypatch: pytest.
     with pytest.raises(TraceError, match=r"no program has written to within 0\.3 s"):
         list(read_lines(pipe))
     os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("pipe", "expected a regular file, given a pipe"),
+        ("/dev/zero", "expected a regular file, given a device"),
+        ("sparse", "more than 67,108,864 bytes"),
+        ("folder", "Is a directory"),
+    ],
+)
+def test_what_nvcc_and_python_read_is_bounded(kind: str, message: str, tmp_path: Path) -> None:
+    """They read a file at once: 4 GiB of zeros took 8."""
+    for suffix, read in ((".cu", load), (".py:f", reference_of)):
+        path = tmp_path / f"file{suffix.removesuffix(':f')}"
+        if kind == "sparse":
+            path.touch()
+            os.truncate(path, LARGEST_TEXT + 1)
+        else:
+            {"pipe": os.mkfifo, "folder": os.mkdir}.get(kind, lambda path: path.symlink_to(kind))(path)
+        with pytest.raises((OperandError, TraceError), match=message):
+            read(f"{tmp_path}/file{suffix}")
 
 
 @pytest.mark.parametrize("words", [["check"], ["launch"], ["lint"], ["desc", "--map"]])

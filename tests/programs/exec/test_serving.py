@@ -182,6 +182,8 @@ def test_folders_of_servers(server: Path, tmp_path: Path) -> None:
         enter(open_to_all)
     with pytest.raises(HostError, match="too long for a socket: at most 107 bytes"):
         enter(tmp_path / ("x" * 100))
+    with pytest.raises(HostError, match="too long for a socket"), Remote(tmp_path / ("x" * 100)):
+        pass
     with pytest.raises(HostError, match="has a server already"):
         enter(server)
     with prepared(tmp_path / "new") as new:

@@ -735,7 +735,7 @@ def test_where_modules_come_from(tmp_path):
     assert warpsim.load(path, target="sm_90").target == "sm_90"
     with pytest.raises(warpsim.OperandError, match=r"missing\.ptx: No such file or directory"):
         warpsim.load(tmp_path / "missing.ptx")
-    with pytest.raises(warpsim.OperandError, match=r"missing\.cu: no such file"):
+    with pytest.raises(warpsim.OperandError, match=r"missing\.cu: No such file or directory"):
         warpsim.load(tmp_path / "missing.cu")
     with pytest.raises(warpsim.IllegalInstruction, match="unknown target 'sm_1'"):
         warpsim.load(path, target="sm_1")

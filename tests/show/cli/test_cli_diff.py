@@ -19,6 +19,8 @@ from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.show.cli import cli
 from warpsim.show.cli.sources import mnemonic_of
+from warpsim.show.views.findings import comparison_lines
+from warpsim.workbench.diagnosis import compare
 from warpsim.workbench.inputs.register_text import word_lines
 from warpsim.workbench.vectors.formats import write_vectors
 from warpsim.workbench.vectors.sets import make_vectors
@@ -197,6 +199,49 @@ def test_cases_of_a_vector_set(tmp_path):
     assert result.return_value == 1
     assert result.output.startswith(f"{tmp_path / 'bad.npz'}: 2 of 3 cases differ\n")
     assert FOUND in result.output
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """Let sets be larger than what is read at once, and their parts have two cases."""
+    monkeypatch.setattr("warpsim.workbench.vectors.formats.manifest.LARGEST_SET", 1)
+    monkeypatch.setattr("warpsim.show.cli.diff._PART", 2)
+    case = sum(words.nbytes for words in REGISTERS.values()) + GOOD.nbytes + 1  # of the selector
+    monkeypatch.setattr("warpsim.workbench.vectors.sets.PART_BYTES", 2 * case)
+
+
+def several(count, **more):
+    return make_vectors(FORM, **{name: np.stack([x] * count) for name, x in REGISTERS.items()}, **more)
+
+
+def test_sets_larger_than_the_memory_are_compared_in_parts(tmp_path, parts):
+    """A set that vectors had written was refused by diff and explain."""
+    vectors = several(7, selector=0)
+    d = vectors.d.copy()
+    d[1, 3, 2] ^= 1
+    d[4:, :2, 0] ^= 0x80000000
+    for name, words in (("a.npz", vectors.d), ("b.npz", d)):
+        write_vectors(tmp_path / name, replace(vectors, d=words))
+    assert run(tmp_path / "a.npz", tmp_path / "a.npz").output == "equal, bit for bit\n"
+    lines = run(tmp_path / "a.npz", tmp_path / "b.npz").output.splitlines()
+    assert lines == [*comparison_lines(compare(vectors.d, d, "f32"), vectors.d, d)]
+    assert len(lines) == 8
+    refused = run(tmp_path / "a.npz", "d=unit.log")
+    assert "make several sets, each with a seed of its own" in refused.stderr
+
+
+def test_wrong_cases_of_large_sets_are_explained_together(tmp_path, parts):
+    vectors = several(7, selector=np.array([0, 1, 0, 1, 0, 0, 0], np.int8), undefined="fallback")
+    wrong = vectors.d.copy()
+    wrong[[0, 2, 4, 5]] = SWAPPED
+    write_vectors(tmp_path / "bad.npz", replace(vectors, d=wrong))
+    result = run(tmp_path / "bad.npz")
+    assert result.output.startswith(
+        f"{tmp_path / 'bad.npz'}: 4 of 5 cases differ; explained are the first 2\n"
+    )
+    assert FOUND in result.output
+    shown = CliRunner().invoke(cli, ["explain", str(tmp_path / "bad.npz"), "--case", "5", "--element", "0,0"])
+    assert f"{tmp_path / 'bad.npz'}: case 5 of 7" in shown.output
 
 
 def test_the_example_of_the_readme(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+from warpsim.base.files.archives import LARGEST_TEXT
 from warpsim.isa.architectures import ARCHITECTURES, CARDS, near_target, target_of_card
 from warpsim.show.cli import cli, main
 from warpsim.show.cli.exec import exec as exec_verb
@@ -189,6 +191,8 @@ def test_words_are_completed(tmp_path: Path) -> None:
     file.write_text(".visible .entry gemm_a()\n.entry gemm_b()\n.entry other()")
     assert completed("launch", str(file), "--entry", "gemm") == ["gemm_a", "gemm_b"]
     assert completed("launch", "none.ptx", "--entry", "gemm") == []
+    os.truncate(file, LARGEST_TEXT + 1)
+    assert completed("launch", str(file), "--entry", "gemm") == []
 
 
 def test_modules_of_verbs_are_commands() -> None:

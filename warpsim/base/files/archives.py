@@ -71,6 +71,14 @@ def read_content(path: Path) -> bytes:
         return file.read()
 
 
+def check_text_file(path: str | Path) -> None:
+    """Raise TraceError unless a text that another program reads is a regular file of at most 64 MiB.
+
+    Raises OSError.
+    """
+    open_input(path, LARGEST_TEXT, regular=True).close()
+
+
 def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
     """Return the arrays of an ``.npz`` file: unsigned integers or bools, never pickles, at most 256 MiB
     unpacked.

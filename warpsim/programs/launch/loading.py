@@ -5,7 +5,6 @@ Knows names of files and nvcc; does not know what a module means.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -15,8 +14,7 @@ from pathlib import Path
 
 from ...base.environment import in_default_environment
 from ...base.errors import OperandError, PtxError, WarpsimError
-from ...base.files.archives import read_text, write_lines
-from ...base.files.read_files import note_input
+from ...base.files.archives import check_text_file, read_text, write_lines
 from ...base.folders import temporary_folder
 from ...ptx.qualifiers import check_target
 from .command import run_compiler
@@ -85,14 +83,15 @@ def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) ->
     """Return the PTX text that nvcc makes of a CUDA source file. Raises OperandError, PtxError."""
     if target is not None:
         check_target(target)
-    if not os.path.isfile(path):
-        raise OperandError(f"{path}: no such file")
+    try:
+        check_text_file(path)
+    except OSError as error:
+        raise OperandError(f"{path}: {error.strerror}") from None
     program = shutil.which("nvcc")
     if program is None:
         raise OperandError(f"{path}: a CUDA source needs nvcc, which is not on the path; compile it to .ptx")
     with temporary_folder() as folder:
         result = folder / "module.ptx"
-        note_input(path)
         options = ["-ptx", "-lineinfo", f"-arch={target or _DEFAULT_TARGET}", *nvcc]
         command = [program, *options, "-o", str(result), str(path)]
         done = run_compiler(command, folder)

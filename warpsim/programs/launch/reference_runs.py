@@ -11,7 +11,6 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from runpy import run_path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +18,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...base.errors import OperandError
+from ...base.errors import OperandError, TraceError
+from ...base.files.archives import check_text_file
 from ...isa.arrays import as_array
 from ...isa.formats import FORMATS
 from ...machine.host.tensor_maps import ArrayMap, BufferMap
@@ -77,8 +77,12 @@ def reference_of(given: str | Reference) -> tuple[str, Reference]:
     if not colon or not file:
         known = ", ".join(BUILT_IN)
         raise OperandError(f"reference {given!r}: expected FILE.py:FUNCTION, or one of {known}")
-    if not Path(file).is_file():
-        raise OperandError(f"reference {given!r}: there is no file {file}")
+    try:
+        check_text_file(file)
+    except FileNotFoundError:
+        raise OperandError(f"reference {given!r}: there is no file {file}") from None
+    except (OSError, TraceError) as error:
+        raise OperandError(f"reference {given!r}: {error}") from None
     try:
         found = run_path(file).get(name)
     except Exception as error:

@@ -21,6 +21,7 @@ from .sources import (
     is_file,
     is_recording,
     is_vectors,
+    open_set,
     read_set,
     recorded,
 )
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from ...workbench.vectors.recordings import Recording
 
 Diagnosed = list[tuple[str, Any]]
+
+_PART = 1 << 13  # cases of two sets that are compared at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +158,7 @@ def _diagnosed(
         order = asked.layout or ""
         return list(of_unit(read_set(source), source, operands[0], order, most, watch))
     if is_file(source):
-        return list(of_set(read_set(source), source, most) if is_vectors(source) else of_trace(source, most))
+        return list(of_set(open_set(source), source, most) if is_vectors(source) else of_trace(source, most))
     return _of_operands(source, operands, asked, watch)
 
 
@@ -418,6 +421,8 @@ def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[An
     from ...workbench.diagnosis import compare
     from ...workbench.inputs.decimals import Decimals
 
+    if all(map(_is_set, (first, second))):
+        return *_sets_compared(first, second), None
     sides = [_dumped(source) for source in (first, second)]
     if any(isinstance(side, Decimals) for side, _ in sides):
         return _compared_digits(sides, (first, second))
@@ -425,6 +430,35 @@ def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[An
     x, y = (_typed(side, element) for side, _ in sides)
     typed = x.dtype.kind == "V" or x.dtype != sides[0][0].dtype
     return compare(x, y, formats[0] if formats else None if typed else element), x, y, None
+
+
+def _is_set(source: str) -> bool:
+    from ...workbench.vectors.formats.npz import is_set
+
+    return source.endswith(".npz") and is_set(Path(source))
+
+
+def _sets_compared(first: str, second: str) -> tuple[Any, Any, Any]:
+    """Return the comparison of D of two sets, and the first words of each that differ, by their place.
+
+    A part of D is in memory at a time, and the class of each element.
+    """
+    import numpy as np
+
+    from ...workbench.diagnosis.dumps.dump_comparison import DumpComparison, check_alike, compare
+    from ...workbench.vectors.formats.npz import NpzFormat
+    from ..views.findings import SHOWN
+
+    left, right = (NpzFormat().in_parts(Path(source)) for source in (first, second))
+    check_alike(left.specs()["d"], right.specs()["d"])
+    x, y, elements, start = dict[Any, Any](), dict[Any, Any](), list[Any](), 0
+    for a, b in zip(left.blocks("d", _PART), right.blocks("d", _PART), strict=True):
+        found = compare(a, b, left.instruction.d)
+        elements.append(found.elements)
+        for case, *place in np.argwhere(found.words)[: SHOWN - len(x)].tolist():
+            x[start + case, *place], y[start + case, *place] = a[case, *place], b[case, *place]
+        start += len(a)
+    return DumpComparison(elements=np.concatenate(elements), format=left.instruction.d), x, y
 
 
 def _compared_digits(sides: Any, sources: tuple[str, str]) -> tuple[Any, Any, Any, Any]:
@@ -506,12 +540,13 @@ def _recordings_compared(first: Path, second: str, selection: Selection | None, 
 
 def _dumped(source: str) -> tuple[Any, Any]:
     """Return words, and the format of their elements where the file states it: D of a vector set."""
-    from ...workbench.vectors.formats.npz import is_set
-
-    if source.endswith(".npz") and is_set(Path(source)):
-        vectors = read_set(source)
-        return vectors.d, vectors.instruction.d
     from ...base.errors import TraceError
+
+    if _is_set(source):
+        import numpy as np
+
+        vectors = open_set(source)
+        return np.concatenate([*vectors.blocks("d")]), vectors.instruction.d
 
     try:
         return read_dump(source), None

@@ -14,6 +14,7 @@ from .progress import Watch
 from .sources import executed
 
 if TYPE_CHECKING:
+    from ...workbench.vectors.parted import SetInParts
     from ...workbench.vectors.recordings import Recording
     from ...workbench.vectors.sets import VectorSet
     from ...workbench.vectors.unit_logs import UnitResults
@@ -182,17 +183,49 @@ def _tiles(d: Any, events: int) -> Any:
     return found
 
 
-def of_set(vectors: VectorSet, source: str, most: int) -> Iterator[Found]:
-    """Yield the cases of equal immediates that differ from the model, together."""
+class _WrongCases:
+    """Cases of equal immediates: how many there are and how many differ, and the first that do."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.cases, self.wrong, self.kept = most, 0, 0, 0
+        self._parts = list[dict[str, Any]]()
+
+    def add(self, arrays: dict[str, Any], differ: Any) -> None:
+        """Take cases, ``differ`` a mask of those that differ."""
+        self.cases += len(differ)
+        self.wrong += int(differ.sum())
+        at = differ.nonzero()[0][: self.most - self.kept]
+        if len(at):
+            self.kept += len(at)
+            self._parts.append({name: array[at] for name, array in arrays.items()})
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the arrays of the cases that are kept."""
+        import numpy as np
+
+        return {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+
+    def __str__(self) -> str:
+        rest = f"; explained are the first {self.kept}" if self.kept < self.wrong else ""
+        return f"{self.wrong} of {self.cases} cases differ{rest}"
+
+
+def of_set(vectors: SetInParts, source: str, most: int) -> Iterator[Found]:
+    """Yield the cases of equal immediates that differ from the model, together; the set is read in parts."""
     from ...sums.execution.inputs import inputs_by_name
     from ...workbench.diagnosis.search.by_place import diagnose_executions
-    from ...workbench.vectors.sets import expected
+    from ...workbench.vectors.sets import expected, part_cases
 
-    differ = (expected(vectors, undefined="fallback") != vectors.d).any(axis=(1, 2))
-    for part in vectors.inputs():
-        d, wrong = vectors.d[part.cases], differ[part.cases]
-        if wrong.any():
-            arrays = {name: x[wrong] if hasattr(x, "shape") else x for name, x in part.arguments.items()}
-            title = f"{source}: {int(wrong.sum())} of {len(wrong)} cases differ"
-            inputs = inputs_by_name(arrays)
-            yield title, diagnose_executions(vectors.instruction, inputs, d[wrong], most=most)
+    groups, at_most = dict[Any, _WrongCases](), part_cases(vectors.specs())
+    for piece in vectors.parts():
+        differ = (expected(piece, undefined="fallback") != piece.d).any(axis=(1, 2))
+        for part in piece.inputs():
+            arrays = {name: x for name, x in part.arguments.items() if hasattr(x, "shape")}
+            immediates = tuple((name, x) for name, x in part.arguments.items() if name not in arrays)
+            group = groups.setdefault(immediates, _WrongCases(at_most))
+            group.add(arrays | {"d": piece.d[part.cases]}, differ[part.cases])
+    for immediates, group in groups.items():
+        if group.wrong:
+            arrays = group.arrays()
+            d, inputs = arrays.pop("d"), inputs_by_name(arrays | dict(immediates))
+            yield f"{source}: {group}", diagnose_executions(vectors.instruction, inputs, d, most=most)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -113,10 +114,14 @@ def _mnemonics(context: click.Context, text: str) -> Iterator[str]:
 
 def _entries(context: click.Context, text: str) -> Iterator[str]:
     """Yield the entries of the PTX that stands before, perhaps among words that click could not place."""
+    from ...base.errors import WarpsimError
+    from ...base.files.archives import read_text
+
     files = [Path(word) for word in (context.params.get("file"), *context.args) if word]
     for file in files:
-        if file.suffix == ".ptx" and file.is_file():
-            names = re.findall(r"\.entry\s+([\w$]+)", file.read_text(encoding="utf-8", errors="replace"))
+        with suppress(OSError, WarpsimError):
+            text_of_file = read_text(file) if file.suffix == ".ptx" and file.is_file() else ""
+            names = re.findall(r"\.entry\s+([\w$]+)", text_of_file)
             yield from (name for name in dict.fromkeys(names) if name.startswith(text))
 
 

@@ -107,7 +107,7 @@ def subject_of(
     if unused:
         raise click.UsageError("--event and --warp choose from a trace, --case from a vector set")
     if is_vectors(source):
-        return _case(read_set(source), source, case, literal)
+        return _case(open_set(source), source, case, literal)
     return _event(executed(source, literal=literal), event, warp)
 
 
@@ -133,13 +133,17 @@ def executed(source: str, *, literal: bool = False) -> Run:
     return run_trace(read_trace(Path(source)), hazards="off", undefined="fallback" if literal else "error")
 
 
-def _case(vectors: VectorSet, source: str, case: int, literal: bool) -> Subject:
+def _case(vectors: SetInParts, source: str, case: int, literal: bool) -> Subject:
     from ...base.errors import OperandError
     from ...sums.execution.inputs import inputs_by_name
 
     if case not in range(len(vectors)):
         raise OperandError(f"case {case}: the set has {len(vectors)} cases, 0 to {len(vectors) - 1}")
-    (part,) = vectors.inputs(case, case + 1)
+    start = 0
+    for piece in vectors.parts():  # to the end, where the hashes are compared
+        if case in range(start, start + len(piece)):
+            (part,), d = piece.inputs(case - start, case - start + 1), piece.d[case - start]
+        start += len(piece)
     arguments = {
         name: value[0] if hasattr(value, "shape") else value for name, value in part.arguments.items()
     }
@@ -147,7 +151,7 @@ def _case(vectors: VectorSet, source: str, case: int, literal: bool) -> Subject:
     return Subject(
         instruction=vectors.instruction,
         inputs=replace(inputs_by_name(arguments), literal=literal),
-        d=vectors.d[case],
+        d=d,
         title=f"{source}: case {case} of {len(vectors)}{label}",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -26,7 +26,8 @@ from ...workbench.diagnosis.linting.lint import by_tile, joined
 from ...workbench.diagnosis.linting.subject import Alike, Finding, Severity
 
 Document = dict[str, Any]
-_SHOWN = 8  # differences that are listed
+Words = npt.NDArray[Any] | Mapping[tuple[int, ...], Any]  # by their place
+SHOWN = 8  # differences that are listed
 _OTHERS = 3  # other names of a mistake that are listed
 ALIKE = 2  # findings of one kind that are listed
 
@@ -242,18 +243,22 @@ def _wrong_document(wrong: Wrong) -> Document:
 # --- two dumps -------------------------------------------------------------------------------------
 
 
-def comparison_lines(comparison: DumpComparison, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[str]:
-    """Yield how many elements are of each class, and the first words or numbers that differ."""
+def comparison_lines(comparison: DumpComparison, x: Words, y: Words) -> Iterator[str]:
+    """Yield how many elements are of each class, and the first words or numbers that differ.
+
+    ``x`` and ``y`` have at least the first SHOWN of these.
+    """
     yield "equal, bit for bit" if comparison.equal else f"different: {comparison}"
-    places = np.argwhere(comparison.words)
-    for place in map(tuple, places[:_SHOWN].tolist()):
-        kind = comparison.apart(int(comparison.words[place]))
+    words = comparison.words
+    places = np.argwhere(words)
+    for place in map(tuple, places[:SHOWN].tolist()):
+        kind = comparison.apart(int(words[place]))
         if comparison.numbers:
             yield f"  {list(place)}: {_numbers_text(x[place], y[place], comparison.format)}  {kind}"
         else:
             yield f"  {_place_text(place)}: {_hex(x[place])} {_hex(y[place])}  {kind}"
-    if len(places) > _SHOWN:
-        yield f"  and {len(places) - _SHOWN} more {'numbers' if comparison.numbers else 'words'}"
+    if len(places) > SHOWN:
+        yield f"  and {len(places) - SHOWN} more {'numbers' if comparison.numbers else 'words'}"
 
 
 def _numbers_text(x: Any, y: Any, element: Format) -> str:

@@ -102,9 +102,9 @@ def _instructions(form: Instruction, b: Codes) -> int:
 def checked(form: Instruction, given: Matrices, undefined: Undefined) -> Request:
     """Return the request of gemm's operands. Raises OperandError, UndefinedBehavior, NotModelled."""
     rule = rule_for(form)
+    _check_depth(form, given)
     a, indices = _left_operand(form, given.a, undefined)
     b = _matrix(given.b, form.b, "B")
-    _check_depth(form, a.shape[1], b.shape[0])
     shape = (a.shape[0], b.shape[1])
     c = None if given.c is None else _matrix(given.c, form.c, "C", shape)
     chunks = -(-b.shape[0] * form.scale_chunks // form.shape.k) if form.scale else 0
@@ -121,11 +121,21 @@ def checked(form: Instruction, given: Matrices, undefined: Undefined) -> Request
     )
 
 
-def _check_depth(form: Instruction, stored: int, rows: int) -> None:
-    """Raise OperandError unless B has as many rows as A columns; sparse A may end later in the same chunk."""
+def _check_depth(form: Instruction, given: Matrices) -> None:
+    """Raise OperandError unless B has as many rows as A columns; sparse A may end later in the same chunk.
+
+    Elements, which may be many, are not read.
+    """
     pattern = form.pattern
-    columns = stored // pattern.stored * pattern.chunk if pattern else stored
     slack = pattern.chunk if pattern else 1
+    if pattern and isinstance(given.a, tuple):
+        stored = _check_shape(stored_pair(given.a)[0], "A's stored values", None).shape[1]
+        if stored % pattern.stored:
+            raise OperandError(f"A's stored values have {stored} columns, not a multiple of {pattern.stored}")
+        columns = stored // pattern.stored * slack
+    else:
+        columns = -(-_check_shape(given.a, "A", None).shape[1] // slack) * slack
+    rows = _check_shape(given.b, "B", None).shape[0]
     if not columns - slack < rows <= columns:
         raise OperandError(f"A has {columns} columns, but B has {rows} rows")
 
@@ -142,9 +152,6 @@ def _left_operand(form: Instruction, A: Any, undefined: Undefined) -> tuple[Code
         return compress(codes, ranks, pattern)
     values, indices = stored_pair(A)
     codes = _matrix(values, form.a, "A's stored values")
-    if codes.shape[1] % pattern.stored:
-        columns = codes.shape[1]
-        raise OperandError(f"A's stored values have {columns} columns, not a multiple of {pattern.stored}")
     units = as_array(indices)
     wanted = (codes.shape[0], codes.shape[1] // pattern.unit)
     if units.dtype.kind not in "iu" or units.shape != wanted:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...base.files.archives import read_text
 from ...isa.formats import FORMATS, Format
 from ...isa.instruction import Instruction
 from ...sums.rule_programs.program_rewrites import rewrites, rewritten
@@ -25,13 +23,12 @@ from ..generation.sums.rewrite_words import rewrite_words
 from . import c_bins
 from .c_dot import Field
 from .c_looks import SeenDot, WrongDot, seen_ieee
-from .c_model import CModel
+from .c_model import CModel, own_text
 from .c_parts import constant, far_cut, rounding
 from .corner_tiles import Tiles
 
 Array = npt.NDArray[Any]
 _OF_A_KIND = 8  # wrong programs
-_TEXTS = Path(__file__).parent
 
 
 class CBench:
@@ -83,7 +80,7 @@ class CBench:
         """Return NAME_bench.h."""
         name, guard = self.name, f"{self.name.upper()}_BENCH_H"
         return (
-            _text("bench_header.h")
+            own_text("bench_header.h")
             .replace("@NAME@", name)
             .replace("@GUARD@", guard)
             .replace("@OUTPUTS@", self.outputs)
@@ -107,7 +104,7 @@ class CBench:
 
     def source(self) -> str:
         """Return NAME_bench.c."""
-        text = _text("bench.c")
+        text = own_text("bench.c")
         parts = [
             f"/* Stimulus, coverage and a scoreboard for {self.form.mnemonic}",
             f"   on {self.form.target}. Written by warpsim model: no Python while it runs. */",
@@ -122,7 +119,7 @@ class CBench:
             *self._wrong_programs(),
             *self._placing(),
             *self._trace(),
-            _text("scoreboard.c").rstrip(),
+            own_text("scoreboard.c").rstrip(),
             *self._entry_points(),
         ]
         return "\n".join(parts).replace("@NAME@", self.name) + "\n"
@@ -415,7 +412,7 @@ class CBench:
         codes = ", ".join(each.name for each in dot.program.inputs)
         scales = ", scales_a, scales_b" if self.form.scale else ""
         gathered_arguments = ", ".join(each.name for each in self.model.inputs if each.name != "c")
-        text = _text("entry_points.c").rstrip()
+        text = own_text("entry_points.c").rstrip()
         for key, value in {
             "@OUTPUTS@": self.outputs,
             "@INPUTS@": self.declarations,
@@ -479,7 +476,3 @@ def _setting_bins(form: Instruction) -> Iterator[str]:
     if form.pattern is not None:
         for chunk in range(form.shape.k // form.pattern.chunk):
             yield from (f"metadata: chunk {chunk}, field {value:#06b}" for value in _fields(form))
-
-
-def _text(file: str) -> str:
-    return read_text(_TEXTS / file)

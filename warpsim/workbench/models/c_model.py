@@ -6,13 +6,13 @@ header states the evidence of the rule: a model that hides that a rule is inferr
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from importlib.resources import files
 from textwrap import wrap
 
-from ...base.errors import OperandError
-from ...base.files.archives import read_text
+from ...base.errors import OperandError, present
 from ...isa.fragments import legal_fields
 from ...isa.instruction import Instruction
 from ...isa.rules import Rule
@@ -21,12 +21,17 @@ from .c_dot import DotProduct, Field
 from .c_operands import Argument, Operands
 
 _WIDTH = 100
-_TEXTS = Path(__file__).parent
+
+
+def own_text(name: str) -> str:
+    """Return a text of this package, which may lie in a zip archive."""
+    return present(pkgutil.get_data(__package__, name), name).decode()
 
 
 def check_name(name: str, form: Instruction, rule: Rule) -> None:
     """Raise OperandError for a name that the model gives something else."""
-    texts = [CModel("_", form, rule).source(), *map(read_text, sorted(_TEXTS.glob("*.c")))]
+    names = (each.name for each in files(__package__).iterdir() if each.name.endswith(".c"))
+    texts = [CModel("_", form, rule).source(), *map(own_text, names)]
     code = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     if name in re.findall(r"\w+", code):
         raise OperandError(f"{name} is a name inside the model: choose another, such as {name}_model")

@@ -7,14 +7,10 @@ The text is that of Verilator 5 and of the IEEE 1800 simulators.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from ...base.files.archives import read_text
 from .c_bench import CBench
-from .c_model import CModel
+from .c_model import CModel, own_text
 from .c_operands import Argument
-
-_TEXTS = Path(__file__).parent
 
 
 class SvModel:
@@ -37,7 +33,7 @@ class SvModel:
         }
 
     def _filled(self, file: str) -> str:
-        text = read_text(_TEXTS / file)
+        text = own_text(file)
         form, operands = self.model.form, self.model.operands
         for key, value in {
             "ABOUT": f"{form.mnemonic}\n// on {form.target}",

@@ -54,8 +54,7 @@ def prepared(folder: Path) -> Iterator[Path]:
 
     Raises HostError where other users could use it, or a server has it.
     """
-    if not has_short_name(folder):
-        raise HostError(f"{folder}: the name is too long for a socket: at most {LONGEST_PATH} bytes with it")
+    _check_name(folder)
     try:
         _check(made(folder))
     except OSError as error:
@@ -65,6 +64,12 @@ def prepared(folder: Path) -> Iterator[Path]:
             raise HostError(f"{folder} has a server already")
         (folder / SOCKET_NAME).unlink(missing_ok=True)
         yield folder
+
+
+def _check_name(folder: Path) -> None:
+    """Raise HostError for a folder whose socket has a longer name than Linux allows."""
+    if not has_short_name(folder):
+        raise HostError(f"{folder}: the name is too long for a socket: at most {LONGEST_PATH} bytes with it")
 
 
 def _has_lock(stack: ExitStack, folder: Path) -> bool:
@@ -138,6 +143,7 @@ class Remote:
         self.folder = folder.absolute()
 
     def __enter__(self) -> Remote:
+        _check_name(self.folder)
         past = time.monotonic() + _PATIENCE
         while (connection := _connect(self.folder)) is None:
             if time.monotonic() > past:

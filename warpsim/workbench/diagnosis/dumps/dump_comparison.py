@@ -18,6 +18,8 @@ from ....isa.formats import FORMATS, Format
 from ....isa.products import Storage
 from ....isa.registers import Words, unpacked
 
+Shape = tuple[int, ...]
+
 EQUAL, ZERO_SIGN, NAN_PAYLOAD, ONE_ULP, MORE = range(5)
 CLASSES = ("equal", "sign of zero", "NaN payload", "1 ulp", "more")
 _APART = {  # how elements of a class differ; integers have no ulps
@@ -84,12 +86,12 @@ def compare(
     own = own_format(dump_a) if format is None else None
     if own is not None:
         x, y = np.asarray(dump_a), np.asarray(dump_b)
-        _check_alike(x, y)
+        check_alike((x.dtype, x.shape), (y.dtype, y.shape))
         first, second = (np.ascontiguousarray(each).view(own.code_dtype)[..., None] for each in (x, y))
         return DumpComparison(elements=classes(first, second, own), format=own, numbers=True)
     element = _format("f32" if format is None else format)
     a, b = _words(dump_a, "the first dump"), _words(dump_b, "the second dump")
-    _check_alike(a, b)
+    check_alike((a.dtype, a.shape), (b.dtype, b.shape))
     bits = 8 * a.dtype.itemsize
     if bits % element.bits:
         raise OperandError(f"{element} elements do not fill words of {bits} bits")
@@ -97,9 +99,10 @@ def compare(
     return DumpComparison(elements=classes(x, y, element), format=element)
 
 
-def _check_alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
-    if a.shape != b.shape or a.dtype != b.dtype:
-        raise OperandError(f"the dumps are {a.shape} {a.dtype} and {b.shape} {b.dtype}: they must be alike")
+def check_alike(a: tuple[np.dtype[Any], Shape], b: tuple[np.dtype[Any], Shape]) -> None:
+    """Raise OperandError unless two arrays have one dtype and shape."""
+    if a != b:
+        raise OperandError(f"the dumps are {a[1]} {a[0]} and {b[1]} {b[0]}: they must be alike")
 
 
 def own_format(array: npt.ArrayLike) -> Format | None:

@@ -115,8 +115,9 @@ class Manifest:
         size = sum(entry.nbytes for entry in self.arrays.values())
         if size > LARGEST_SET:
             raise TraceError(
-                f"the arrays have {size:,} bytes, but at most {LARGEST_SET:,} are read at once; "
-                f"warpsim verify, lint, view and convert take .npz sets of any size"
+                f"the arrays have {size:,} bytes, but at most {LARGEST_SET:,} are read at once: make several "
+                f"sets, each with a seed of its own (warpsim verify, lint, view, convert, explain, and diff "
+                f"without the results of a unit, take .npz sets of any size)"
             )
 
 

@@ -130,9 +130,11 @@ class NpzSet:
         """Return dtype and shape of every array, in the order of files."""
         return {name: entry.spec for name, entry in self.manifest.arrays.items()}
 
-    def blocks(self, name: str) -> Iterator[Array]:
-        """Yield an array in pieces; its hash is compared after the last. Raises TraceError, OSError."""
-        for (block,) in self._read([name], part_cases(self.specs())):
+    def blocks(self, name: str, cases: int | None = None) -> Iterator[Array]:
+        """Yield an array in pieces of so many cases; its hash is compared after the last. Raises TraceError,
+        OSError.
+        """
+        for (block,) in self._read([name], cases or part_cases(self.specs())):
             yield block
 
     def parts(self, cases: int | None = None) -> Iterator[VectorSet]:
