@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.mistakes.judging import Brought
+from tools.mistakes.judging import Brought, said
 
 from .kernel_author import Gemm
 from .listing import Listing
@@ -39,7 +39,8 @@ def _(rng: Any) -> Brought:
 
 
 @LIST.mistake(
-    "rows of head 1 stand in head 0 and the other way round", r"rows.*(exchanged|permuted|other|\^)"
+    "rows of head 1 stand in head 0 and the other way round",
+    said("a", "sources", tiles=[4, 5, 6, 7, 0, 1, 2, 3]),
 )
 def _(rng: Any) -> Brought:
     g = Gemm(rng, 128, 32, 48)

@@ -12,7 +12,7 @@ import numpy as np
 
 import warpsim
 from tools.mistakes.case import F16
-from tools.mistakes.judging import Brought
+from tools.mistakes.judging import Brought, said
 
 from .listing import Listing
 
@@ -121,7 +121,8 @@ def _(rng: Any) -> Brought:
 
 
 @LIST.mistake(
-    "ldmatrix.x2 for .x4: b2 and b3 repeat b0 and b1, so odd column tiles are even ones", r"B of the.*tile"
+    "ldmatrix.x2 for .x4: b2 and b3 repeat b0 and b1, so odd column tiles are even ones",
+    said("b", "sources", tiles=[0, 0, 2, 2]),
 )
 def _(rng: Any) -> Brought:
     g = Gemm(rng)
@@ -163,7 +164,8 @@ def _(rng: Any) -> Brought:
 
 
 @LIST.mistake(
-    "pairs of warps are exchanged: rows 0-15 and 16-31 change places", r"rows.*(exchanged|permuted|other|\^)"
+    "pairs of warps are exchanged: rows 0-15 and 16-31 change places",
+    said("d", "xor", field="row tile", by=1),
 )
 def _(rng: Any) -> Brought:
     g = Gemm(rng)
@@ -217,7 +219,7 @@ def _(rng: Any) -> Brought:
     return g.brought(np.maximum(g.run(C=g.C * 0), 0) + g.C)
 
 
-@LIST.mistake("C is read transposed", r"C.*(transpos|major)")
+@LIST.mistake("C is read transposed", said("c", "by columns", stride=48, own=48))
 def _(rng: Any) -> Brought:
     g = Gemm(rng, 48, 48)
     return g.brought(g.run(C=np.ascontiguousarray(g.C.T)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.mistakes.judging import Brought, Case
+from tools.mistakes.judging import Brought, Case, Records
 
 Make = Callable[[np.random.Generator], Brought]
 
@@ -24,7 +24,7 @@ class Listing:
     def __len__(self) -> int:
         return len(self.cases)
 
-    def mistake(self, name: str, names: str, **more: Any) -> Callable[[Make], Make]:
+    def mistake(self, name: str, names: str | Records, **more: Any) -> Callable[[Make], Make]:
         """Register the function that makes what an engineer brings."""
 
         def register(make: Make) -> Make:

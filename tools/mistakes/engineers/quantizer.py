@@ -9,7 +9,7 @@ import numpy as np
 
 import warpsim
 from tools.mistakes.case import E4M3, F16, MXF8, S8
-from tools.mistakes.judging import Brought
+from tools.mistakes.judging import Brought, said
 
 from .kernel_author import Gemm
 from .listing import Listing
@@ -49,7 +49,9 @@ def _(rng: Any) -> Brought:
     return g.brought(g.run(B=g.B + np.float16(8)))
 
 
-@LIST.mistake("AWQ's order of nibbles across n is not undone", r"B.*AWQ")
+@LIST.mistake(
+    "AWQ's order of nibbles across n is not undone", said("b", "bits", field="lane", order=[0, 1, 4, 2, 3])
+)
 def _(rng: Any) -> Brought:
     g = Gemm(rng, 48, 64, 128)
     g.B = (rng.integers(0, 16, g.B.shape) - 8).astype(np.float16)
@@ -100,7 +102,7 @@ def _(rng: Any) -> Brought:
 
 @LIST.mistake(
     "A is shuffled along k for the weights of another kernel: pairs of 8 exchanged in 16",
-    r"A.*k.*(exchanged|order|permut|\^)|A: .*(k halves|registers)",
+    said("a", "xor", field="register", by=2),
 )
 def _(rng: Any) -> Brought:
     g = Gemm(rng, 64, 80, 64)

@@ -22,23 +22,19 @@ LIST: list[Case] = []
 BF16_HOPPER = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_90"
 
 
-def known(name: str, form: Any, names: str | Records, hints: str = "") -> Callable[[Any], Any]:
+def known(name: str, form: Any, names: str | Records) -> Callable[[Any], Any]:
     """Register a function from operands (and a generator) to D."""
-    return mistake(name, form, names, hints, listed=LIST)
+    return mistake(name, form, names, listed=LIST)
 
 
-def words(
-    name: str, form: Any, operand: str, names: str | Records, hints: str, change: Callable[[Any], Any]
-) -> None:
+def words(name: str, form: Any, operand: str, names: str | Records, change: Callable[[Any], Any]) -> None:
     """Register a mistake that changes the registers of one operand."""
-    known(name, form, names, hints)(lambda x, rng: x.run(**{operand: change(x.registers[operand])}))
+    known(name, form, names)(lambda x, rng: x.run(**{operand: change(x.registers[operand])}))
 
 
-def matrix(
-    name: str, form: Any, operand: str, names: str | Records, hints: str, change: Callable[[Any], Any]
-) -> None:
+def matrix(name: str, form: Any, operand: str, names: str | Records, change: Callable[[Any], Any]) -> None:
     """Register a mistake that changes a whole matrix."""
-    known(name, form, names, hints)(
+    known(name, form, names)(
         lambda x, rng: x.run(**{operand.lower(): x.packed(operand.lower(), change(getattr(x, operand)))})
     )
 
@@ -53,17 +49,11 @@ words(
     SPARSE_S8,
     "e",
     said("e", "renumbered", each=16, **{"as": "matrix", "from": "registers"}),
-    "metadata",
     lambda e: e[REORDERED],
 )
 
 
-@known(
-    "the words of selector 1, selector 0",
-    SPARSE,
-    said("e", "xor", field="selector", by=1),
-    "metadata|selector",
-)
+@known("the words of selector 1, selector 0", SPARSE, said("e", "xor", field="selector", by=1))
 def _(x: One, rng: Any) -> Any:
     e = x.registers["e"]
     both = e | np.roll(one(SPARSE, rng).registers["e"], 2, axis=0)
@@ -76,7 +66,6 @@ words(
     SPARSE_S8,
     "e",
     said("e", "spread", field="index", width=2),
-    "metadata",
     lambda e: (
         (e & np.uint32(0xF))
         | (e & np.uint32(0xF0)) << np.uint32(4)
@@ -89,7 +78,6 @@ words(
     SPARSE_S8,
     "e",
     said("e", "xor", field="index", by=12),
-    "metadata",
     lambda e: e.byteswap(),
 )
 words(
@@ -97,7 +85,6 @@ words(
     SPARSE_S8,
     "e",
     said("e", "rotated", field="lane", by=1) + said("e", "where", field="lane", bit=4, **{"is": 0}),
-    "metadata",
     lambda e: put(e, slice(0, 16), np.roll(e, -1, axis=0)[:16]),
 )
 words(
@@ -105,12 +92,11 @@ words(
     SPARSE_S8,
     "e",
     said("e", "copied", field="lane", at=4, **{"from": 0}),
-    "metadata",
     lambda e: put(e, 4, e[0]),
 )
 
 
-@known("metadata of the tile before, of four tiles", SPARSE, said("e", "tile", by=-1), "metadata")
+@known("metadata of the tile before, of four tiles", SPARSE, said("e", "tile", by=-1))
 def _(x: One, rng: Any) -> Any:
     tiles = [one(SPARSE, rng) for _ in range(4)]
     arrays = {name: np.stack([t.registers[name] for t in tiles]) for name in "abce"}
@@ -125,7 +111,6 @@ def _(x: One, rng: Any) -> Any:
     "a2 is the one of the tile before",
     F16,
     (*said("a", "tile", by=-1), *said("a", "where", field="register", value=2)),
-    "A|register 2",
 )
 def _(x: One, rng: Any) -> Any:
     tiles = [one(F16, rng) for _ in range(4)]
@@ -143,7 +128,6 @@ words(
     F16,
     "b",
     said("b", "zero") + said("b", "where", field="register", bit=0, **{"is": 1}),
-    "B",
     lambda b: put(b, np.s_[:, 1], 0),
 )
 words(
@@ -151,7 +135,6 @@ words(
     F16,
     "c",
     said("c", "zero") + said("c", "where", field="lane", bit=4, **{"is": 1}),
-    "C|rows",
     lambda c: put(c, slice(16, 32), 0),
 )
 words(
@@ -159,7 +142,6 @@ words(
     F16,
     "a",
     said("a", "zero") + said("a", "where", field="lane", **{"from": 24}),
-    "rows 6-7|lanes",
     lambda a: put(a, slice(24, 32), 0),
 )
 words(
@@ -167,7 +149,6 @@ words(
     F16,
     "b",
     said("b", "zero") + said("b", "where", field="lane", value=31),
-    "lane 31|column 7",
     lambda b: put(b, 31, 0),
 )
 words(
@@ -175,7 +156,6 @@ words(
     F16,
     "a",
     said("a", "copied", field="quad", at=2),
-    "rows 2",
     lambda a: put(a, slice(8, 12), a[4:8]),
 )
 words(
@@ -183,7 +163,6 @@ words(
     F16,
     "b",
     (*said("b", "xor", field="slot"), *said("b", "where", field="lane", bit=0)),
-    "B",
     lambda b: put(b, slice(0, 32, 2), b[::2] << np.uint32(16) | b[::2] >> np.uint32(16)),
 )
 words(
@@ -191,7 +170,6 @@ words(
     F16,
     "a",
     said("a", "rotated", field="lane", by=1) + said("a", "where", field="lane", bit=0, **{"is": 1}),
-    "A",
     lambda a: put(a, slice(1, 32, 2), np.roll(a, -1, axis=0)[1::2]),
 )
 words(
@@ -199,7 +177,6 @@ words(
     S8,
     "a",
     said("a", "bit added", first=["lane", 1], second=["lane", 4]),
-    "A",
     lambda a: put(a, slice(16, 32), a[LANES[16:] ^ 2]),
 )
 
@@ -210,7 +187,6 @@ matrix(
     F16,
     "A",
     said("a", "rotated", field="row", by=5),
-    "A",
     lambda A: np.roll(A, -5, axis=0),
 )
 matrix(
@@ -218,7 +194,6 @@ matrix(
     S8,
     "B",
     said("b", "rotated", field="column", by=2),
-    "B",
     lambda B: np.roll(B, -2, axis=1),
 )
 matrix(
@@ -226,7 +201,6 @@ matrix(
     E4M3,
     "B",
     said("b", "rotated", field="row", by=8),
-    "B",
     lambda B: np.roll(B, -8, axis=0),
 )
 matrix(
@@ -234,7 +208,6 @@ matrix(
     F16,
     "B",
     said("b", "row stride", stride=24),
-    "B",
     lambda B: np.stack([np.resize(B.T, 8 * 24)[c * 24 : c * 24 + 16] for c in range(8)]).T,
 )
 matrix(
@@ -242,7 +215,6 @@ matrix(
     F16,
     "A",
     said("a", "row stride", stride=24),
-    "A",
     lambda A: np.stack([np.resize(A, 16 * 24)[r * 24 : r * 24 + 16] for r in range(16)]),
 )
 matrix(
@@ -250,7 +222,6 @@ matrix(
     F16,
     "B",
     said("b", "bit added", first=["16-byte chunk", 0], second=["column", 1]),
-    "B",
     lambda B: np.stack([np.roll(B[:, c], 8 * (c >> 1 & 1)) for c in range(8)], axis=1),
 )
 matrix(
@@ -258,7 +229,6 @@ matrix(
     S8,
     "A",
     said("a", "bit added", first=["16-byte chunk", 0], second=["row", 0]),
-    "A",
     lambda A: np.stack([np.roll(A[r], 16 * (r & 1)) for r in range(16)]),
 )
 matrix(
@@ -266,38 +236,37 @@ matrix(
     E4M3,
     "B",
     said("b", "renumbered", **{"from": "accumulators"}),
-    "B",
     lambda B: B[[p % 4 // 2 * 8 + p // 4 % 4 * 2 + p % 2 + p // 16 * 16 for p in range(32)]],
 )
 
 # --- values --------------------------------------------------------------------------------------------
 
 
-@known("zero point of B not subtracted", S8, r"B: zero point", "zero point|row")
+@known("zero point of B not subtracted", S8, r"B: zero point")
 def _(x: One, rng: Any) -> Any:
     B = (x.B // 2).astype(np.int8)
     d = x.run(b=x.packed("b", (B - 11).astype(np.int8)))
     return Brought(form=S8, arrays=x.registers | {"b": x.packed("b", B), "d": d})
 
 
-@known("zero points of A and B not subtracted", S8, r"A and B: zero points|zero points", "zero point")
+@known("zero points of A and B not subtracted", S8, r"A and B: zero points|zero points")
 def _(x: One, rng: Any) -> Any:
     A, B = (x.A // 2).astype(np.int8), (x.B // 2).astype(np.int8)
     d = x.run(a=x.packed("a", (A + 5).astype(np.int8)), b=x.packed("b", (B - 3).astype(np.int8)))
     return Brought(form=S8, arrays=x.registers | {"a": x.packed("a", A), "b": x.packed("b", B), "d": d})
 
 
-@known("products eight times too large", TF32, said("a", "times", factor=8), "times|factor")
+@known("products eight times too large", TF32, said("a", "times", factor=8))
 def _(x: One, rng: Any) -> Any:
     return x.run(a=x.packed("a", x.A * np.float32(8)))
 
 
-@known("C a quarter too small", F16, said("c", "times", factor=0.25), "C")
+@known("C a quarter too small", F16, said("c", "times", factor=0.25))
 def _(x: One, rng: Any) -> Any:
     return x.run(c=x.packed("c", x.C * np.float32(0.25)))
 
 
-@known("two k8 instead of one k16, bf16", BF16_HOPPER, r"m16n8k8", "numerics|twice|ulp")
+@known("two k8 instead of one k16, bf16", BF16_HOPPER, r"m16n8k8")
 def _(x: One, rng: Any) -> Any:
     half = warpsim.decode(BF16_HOPPER[0].replace("k16", "k8"), target="sm_90")
     D = warpsim.matmul(half, x.A[:, :8], x.B[:8], x.C)
@@ -307,42 +276,35 @@ def _(x: One, rng: Any) -> Any:
 # --- C and D -------------------------------------------------------------------------------------------
 
 
-def stored_as(
-    name: str, names: str | Records, hints: str, change: Callable[[Any, One], Any], form: Any = F16
-) -> None:
+def stored_as(name: str, names: str | Records, change: Callable[[Any, One], Any], form: Any = F16) -> None:
     """Register a mistake that changes the registers of D."""
-    known(name, form, names, hints)(lambda x, rng: change(x.run(), x))
+    known(name, form, names)(lambda x, rng: change(x.run(), x))
 
 
 stored_as(
     "s32 D stored as lane * 4",
     said("d", "renumbered", each=4, **{"as": "matrix", "from": "registers"}),
-    "permut",
     lambda d, x: d.reshape(16, 8).view(np.int32),
     S8,
 )
 stored_as(
     "D of rows 8-15 stored twice",
     said("d", "copied", field="row block of 8", at=0),
-    "rows 0-7",
     lambda d, x: d[:, [2, 3, 2, 3]],
 )
 stored_as(
     "odd lanes store their pair the wrong way round",
     said("d", "swapped", field="place", first=2, second=3),
-    "permut",
     lambda d, x: np.where(LANES[:, None] % 2 == 1, d[:, [1, 0, 3, 2]], d),
 )
 stored_as(
     "lanes 16-31 did not store D",
     said("d", "zero") + said("d", "where", field="lane", bit=4, **{"is": 1}),
-    "rows|lanes 16-31",
     lambda d, x: put(d, slice(16, 32), 0),
 )
 stored_as(
     "D of the tile stored transposed",
     said("d", "nested", field="row", other="column"),
-    "permut",
     lambda d, x: np.ascontiguousarray(warpsim.unpack(x.instruction, "d", d).T).reshape(16, 8),
 )
 
@@ -377,7 +339,7 @@ class Group:
         return warpsim.matmul(self.form, a, np.ascontiguousarray(b.T), self.C)
 
 
-def group(name: str, names: str | Records, hints: str = "") -> Callable[[Any], Any]:
+def group(name: str, names: str | Records) -> Callable[[Any], Any]:
     """Register a function from a wgmma to D."""
 
     def register(made: Callable[[Group, Any], Any]) -> Any:
@@ -389,7 +351,7 @@ def group(name: str, names: str | Records, hints: str = "") -> Callable[[Any], A
                 words=tuple(f"{n}={x.arguments[n]:#x}" for n in ("a_desc", "b_desc")),
             )
 
-        LIST.append(Case(name=name, make=make, names=names, hints=hints))
+        LIST.append(Case(name=name, make=make, names=names))
         return made
 
     return register
@@ -398,7 +360,6 @@ def group(name: str, names: str | Records, hints: str = "") -> Callable[[Any], A
 @group(
     "B's start address without >> 4, against the expected D",
     said("b", "descriptor", start_address=[16384, 1024]),
-    "B",
 )
 def _(x: Group, rng: Any) -> Any:
     D = x.computed(x.A[:, :16], x.B[:, :16])
@@ -410,26 +371,22 @@ def _(x: Group, rng: Any) -> Any:
     return D
 
 
-@group("B's swizzle mode is 64B", said("b", "descriptor", swizzle=["128B", "64B"]), "B")
+@group("B's swizzle mode is 64B", said("b", "descriptor", swizzle=["128B", "64B"]))
 def _(x: Group, rng: Any) -> Any:
     return x.computed(x.A[:, :16], loaded(x.memory, 64, 8192, 32, np.float16, swizzle="64B"))
 
 
-@group("A read a k step too far", said("a", "descriptor", start_address=[0, 32]), "A")
+@group("A read a k step too far", said("a", "descriptor", start_address=[0, 32]))
 def _(x: Group, rng: Any) -> Any:
     return x.computed(x.A[:, 16:32], x.B[:, :16])
 
 
-@group(
-    "warps 0 and 1 exchanged in D",
-    said("d", "swapped", field="warp", first=0, second=1),
-    "warp|permut",
-)
+@group("warps 0 and 1 exchanged in D", said("d", "swapped", field="warp", first=0, second=1))
 def _(x: Group, rng: Any) -> Any:
     return x.computed(x.A[:, :16], x.B[:, :16]).reshape(4, 16, 64)[[1, 0, 2, 3]].reshape(64, 64)
 
 
-@group("warps exchanged in pairs in C", said("c", "xor", field="warp", by=1), "C")
+@group("warps exchanged in pairs in C", said("c", "xor", field="warp", by=1))
 def _(x: Group, rng: Any) -> Any:
     x.C = x.C.reshape(4, 16, 64)[[1, 0, 3, 2]].reshape(64, 64)
     return x.computed(x.A[:, :16], x.B[:, :16])
@@ -438,7 +395,6 @@ def _(x: Group, rng: Any) -> Any:
 @group(
     "lanes 0-15 of every warp did not store D",
     said("d", "zero") + said("d", "where", field="lane", bit=4, **{"is": 0}),
-    "rows",
 )
 def _(x: Group, rng: Any) -> Any:
     D = x.computed(x.A[:, :16], x.B[:, :16]).reshape(8, 8, 64).copy()
@@ -446,7 +402,7 @@ def _(x: Group, rng: Any) -> Any:
     return D.reshape(64, 64)
 
 
-@group("C times 2 of a wgmma", said("c", "times", factor=2.0), "C|times")
+@group("C times 2 of a wgmma", said("c", "times", factor=2.0))
 def _(x: Group, rng: Any) -> Any:
     x.C = x.C * np.float32(2)
     return x.computed(x.A[:, :16], x.B[:, :16])
@@ -456,7 +412,6 @@ def _(x: Group, rng: Any) -> Any:
     "scale bytes of lanes 0-15 rotated",
     MXF8,
     said("scale_a", "xor", field="byte", by=1) + said("scale_a", "where", field="lane", bit=4, **{"is": 0}),
-    "scales of A",
 )
 def _(x: One, rng: Any) -> Any:
     scales = {

@@ -18,7 +18,6 @@ Step = tuple[Any, Any]  # A (m, k of one instruction) and B of one step
 def loop(
     name: str,
     names: str | Records,
-    hints: str = "",
     *,
     m: int = 16,
     n: int = 8,
@@ -38,7 +37,7 @@ def loop(
             given: Arrays = {"A": A, "B": B, "C": C}
             return Brought(form=form, arrays=given | {"D": made(instruction, A, B, C, rng)})
 
-        listed.append(Case(name=name, make=make, names=names, hints=hints or str(names)))
+        listed.append(Case(name=name, make=make, names=names))
         return made
 
     return register
@@ -69,10 +68,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(swapped(form, a), b) for a, b in cut(form, A, B)], C)
 
 
-@loop(
-    "b0 and b1 exchanged in every step",
-    said("b", "xor", field="register", by=1),
-)
+@loop("b0 and b1 exchanged in every step", said("b", "xor", field="register", by=1))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(a, np.roll(b, 8, axis=0)) for a, b in cut(form, A, B)], C)
 
@@ -80,7 +76,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 @loop(
     "a1 and a2 exchanged in step 3",
     said("a", "swapped", field="register", first=1, second=2) + said("a", "where", field="k step", value=3),
-    "step 3",
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
@@ -101,9 +96,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 
 @loop(
-    "the last two steps left out",
-    said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0], c=1.0),
-    "step",
+    "the last two steps left out", said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0], c=1.0)
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[:-2], C)
@@ -134,11 +127,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(steps[0][0], b) for _, b in steps], C)
 
 
-@loop(
-    "the tail of k left out",
-    said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0], c=1.0),
-    "step 7|tail",
-)
+@loop("the tail of k left out", said("", "steps", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0], c=1.0))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     A, B = A[:, :120], B[:120]
     return chained(form, cut(form, A, B)[:-1], C)
@@ -147,7 +136,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 @loop(
     "accumulators cleared at step 4",
     said("", "steps", weights=[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0], c=0.0),
-    "step",
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[4:], np.zeros_like(C))
@@ -163,42 +151,42 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C) + C
 
 
-@loop("C garbage", r"C.*(garbage|something else|not what)", "C")
+@loop("C garbage", r"C.*(garbage|something else|not what)")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), (rng.standard_normal((16, 8)) * 40).astype(np.float32))
 
 
-@loop("C added in the end, not in the beginning", said("", "sums"), "ulp|C")
+@loop("C added in the end, not in the beginning", said("", "sums"))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), np.zeros_like(C)) + C
 
 
-@loop("half of C (beta)", said("", "c", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], c=0.5), "C")
+@loop("half of C (beta)", said("", "c", weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], c=0.5))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), np.zeros_like(C)) + np.float32(0.5) * C
 
 
-@loop("scaled by an eighth (alpha)", r"(times|scaled|alpha).*(0\.125|1/8)", "times|alpha|factor")
+@loop("scaled by an eighth (alpha)", r"(times|scaled|alpha).*(0\.125|1/8)")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C) * np.float32(0.125)
 
 
-@loop("ReLU in the epilogue", r"ReLU|relu", "negative|zero")
+@loop("ReLU in the epilogue", r"ReLU|relu")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return np.maximum(chained(form, cut(form, A, B), C), 0)
 
 
-@loop("a bias of each column added", r"bias|each column|per column", "column")
+@loop("a bias of each column added", r"bias|each column|per column")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C) + rng.integers(-8, 8, 8).astype(np.float32)
 
 
-@loop("split in two along k", said("", "sums"), "ulp")
+@loop("split in two along k", said("", "sums"))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return warpsim.gemm(form, A, B, C, split_k=2)
 
 
-@loop("steps in descending order", said("", "sums"), "ulp")
+@loop("steps in descending order", said("", "sums"))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[::-1], C)
 
@@ -206,7 +194,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 @loop(
     "rows of A's tiles exchanged within the block",
     said("a", "sources", tiles=[1, 0, 3, 2]),
-    "rows|tile",
     m=64,
     n=32,
     steps=4,
@@ -215,7 +202,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A.reshape(4, 16, -1)[[1, 0, 3, 2]].reshape(A.shape), B), C)
 
 
-@loop("one warp tile of D is its neighbour's", r"tile", "rows|columns", m=64, n=32, steps=4)
+@loop("one warp tile of D is its neighbour's", r"tile", m=64, n=32, steps=4)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     D = chained(form, cut(form, A, B), C)
     D[16:32, 8:16] = D[16:32, 16:24]
@@ -225,7 +212,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 @loop(
     "a1 and a2 exchanged, 128 x 128 x 64",
     said("a", "swapped", field="register", first=1, second=2),
-    "A",
     m=128,
     n=128,
     steps=4,
@@ -236,13 +222,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, wrong, B), C)
 
 
-@loop(
-    "metadata of the step before",
-    said("metadata", "sources", order=[0, 0, 1, 2]),
-    "metadata|step",
-    form=SPARSE,
-    steps=4,
-)
+@loop("metadata of the step before", said("metadata", "sources", order=[0, 0, 1, 2]), form=SPARSE, steps=4)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     D, before = C, None
     for a, b in cut(form, A, B):

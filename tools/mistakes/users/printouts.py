@@ -26,7 +26,7 @@ def printout(name: str, form: Any = F16, names: str = FOUND) -> Callable[[Any], 
             order = [0, 2, 1, 3]
             return made(given, given.run(a=given.registers["a"][:, order]))
 
-        LIST.append(Case(name=name, make=make, names=names, hints=names))
+        LIST.append(Case(name=name, make=make, names=names))
         return made
 
     return register

@@ -59,14 +59,7 @@ def same(x: Any) -> Any:
 
 
 def scaled(
-    name: str,
-    names: str | Records,
-    hints: str = "",
-    *,
-    form: Any = MXF8,
-    m: int = 16,
-    n: int = 8,
-    steps: int = 8,
+    name: str, names: str | Records, *, form: Any = MXF8, m: int = 16, n: int = 8, steps: int = 8
 ) -> Callable[[Any], Any]:
     """Register a function from a product and a generator to D."""
 
@@ -83,7 +76,7 @@ def scaled(
             given = {"A": A.view(np.uint8), "B": B.view(np.uint8), "C": C, "scale_a": SA, "scale_b": SB}
             return Brought(form=form, arrays=given | {"D": made(x, rng)})
 
-        LIST.append(Case(name=name, make=make, names=names, hints=hints))
+        LIST.append(Case(name=name, make=make, names=names))
         return made
 
     return register
@@ -92,58 +85,34 @@ def scaled(
 # --- steps ---------------------------------------------------------------------------------------------
 
 
-@scaled(
-    "scales of A of the step before",
-    said("scales of a", "sources", order=[0, 0, 1, 2, 3, 4, 5, 6]),
-    "scales of A",
-)
+@scaled("scales of A of the step before", said("scales of a", "sources", order=[0, 0, 1, 2, 3, 4, 5, 6]))
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: max(i - 1, 0), lambda i: i)
 
 
 @scaled(
-    "scales of B of the next step",
-    said("scales of b", "sources", order=[1, 2, 3, 4, 5, 6, 7, 7]),
-    "scales of B",
-    form=MXF4,
+    "scales of B of the next step", said("scales of b", "sources", order=[1, 2, 3, 4, 5, 6, 7, 7]), form=MXF4
 )
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i, lambda i: min(i + 1, 7))
 
 
-@scaled(
-    "scales of A loaded once",
-    said("scales of a", "sources", order=[0, 0, 0, 0, 0, 0, 0, 0]),
-    "scales of A",
-    form=NVF4,
-)
+@scaled("scales of A loaded once", said("scales of a", "sources", order=[0, 0, 0, 0, 0, 0, 0, 0]), form=NVF4)
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: 0, lambda i: i)
 
 
-@scaled(
-    "the byte id of A is not advanced",
-    said("scales of a", "sources", order=[0, 0, 0, 0, 4, 4, 4, 4]),
-    "scales of A",
-)
+@scaled("the byte id of A is not advanced", said("scales of a", "sources", order=[0, 0, 0, 0, 4, 4, 4, 4]))
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i // 4 * 4, lambda i: i)
 
 
-@scaled(
-    "the byte id of B runs backwards",
-    said("scales of b", "sources", order=[3, 2, 1, 0, 7, 6, 5, 4]),
-    "scales of B",
-)
+@scaled("the byte id of B runs backwards", said("scales of b", "sources", order=[3, 2, 1, 0, 7, 6, 5, 4]))
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i, lambda i: i ^ 3)
 
 
-@scaled(
-    "the byte id of B is one too high",
-    said("scales of b", "sources", order=[1, 2, 3, 0, 5, 6, 7, 4]),
-    "scales of B",
-)
+@scaled("the byte id of B is one too high", said("scales of b", "sources", order=[1, 2, 3, 0, 5, 6, 7, 4]))
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: i, lambda i: i // 4 * 4 + (i + 1) % 4)
 
@@ -151,7 +120,6 @@ def _(x: Product, rng: Any) -> Any:
 @scaled(
     "the words of scales of A are those of the next four steps",
     said("scales of a", "sources", order=[4, 5, 6, 7, 0, 1, 2, 3]),
-    "scales of A",
 )
 def _(x: Product, rng: Any) -> Any:
     return x.taking(lambda i: (i + 4) % 8, lambda i: i)
@@ -160,7 +128,6 @@ def _(x: Product, rng: Any) -> Any:
 @scaled(
     "step 4 has the scales of step 3, of A and B",
     said("scales of a and scales of b", "sources", order=[0, 1, 2, 3, 3, 5, 6, 7]),
-    "step 4",
     form=MXF4,
 )
 def _(x: Product, rng: Any) -> Any:
@@ -199,7 +166,7 @@ def _(x: Product, rng: Any) -> Any:
 # --- places --------------------------------------------------------------------------------------------
 
 
-@scaled("scales of A and B exchanged", said("", "candidate"), "scales", steps=4)
+@scaled("scales of A and B exchanged", said("", "candidate"), steps=4)
 def _(x: Product, rng: Any) -> Any:
     def crossed(sa: Any, sb: Any) -> tuple[Any, Any]:
         # every lane of a quad holds the scales of B's column, lanes 2 and 3 the rows of lanes 0 and 1
@@ -208,24 +175,19 @@ def _(x: Product, rng: Any) -> Any:
     return x.chained([(a, b, *crossed(sa, sb)) for a, b, sa, sb in x.cut()])
 
 
-@scaled("scales of A are one", said("scales of a", "scale of 1"), "scales of A", form=MXF4, steps=4)
+@scaled("scales of A are one", said("scales of a", "scale of 1"), form=MXF4, steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: np.full_like(s, 127), same)
 
 
 @scaled(
-    "rows g and g + 8 of the scales of A exchanged",
-    said("scales of a", "xor", field="lane", by=1),
-    "scales of A",
-    steps=4,
+    "rows g and g + 8 of the scales of A exchanged", said("scales of a", "xor", field="lane", by=1), steps=4
 )
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: np.roll(s, 8, axis=0), same)
 
 
-@scaled(
-    "scales of B of the next column", r"scales of B: (lane group|columns)", "scales of B", form=NVF4, steps=4
-)
+@scaled("scales of B of the next column", r"scales of B: (lane group|columns)", form=NVF4, steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(same, lambda s: np.roll(s, -1, axis=1))
 
@@ -233,7 +195,6 @@ def _(x: Product, rng: Any) -> Any:
 @scaled(
     "the first chunk's scale of B for both",
     r"scales of B: (the first chunk|byte id 0's elements in every byte id)",
-    "scales of B",
     form=MXF4,
     steps=4,
 )
@@ -242,22 +203,14 @@ def _(x: Product, rng: Any) -> Any:
 
 
 @scaled(
-    "chunks of the scales of A exchanged",
-    said("scales of a", "xor", field="byte", by=1),
-    "scales of A",
-    form=MXF4,
-    steps=4,
+    "chunks of the scales of A exchanged", said("scales of a", "xor", field="byte", by=1), form=MXF4, steps=4
 )
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: s[:, ::-1], same)
 
 
 @scaled(
-    "scales of A in reverse along k16",
-    said("scales of a", "xor", field="byte", by=3),
-    "scales of A",
-    form=NVF4,
-    steps=4,
+    "scales of A in reverse along k16", said("scales of a", "xor", field="byte", by=3), form=NVF4, steps=4
 )
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: s[:, ::-1], same)
@@ -266,7 +219,6 @@ def _(x: Product, rng: Any) -> Any:
 @scaled(
     "scales of A of the other tile of 32 rows",
     said("scales of a", "sources", tiles=[1, 0]),
-    "scales of A",
     m=32,
     n=16,
     steps=4,
@@ -275,23 +227,12 @@ def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: np.roll(s, 16, axis=0), same)
 
 
-@scaled(
-    "one scale of A for all rows",
-    said("scales of a", "constant", field="lane", value=0),
-    "scales of A",
-    steps=4,
-)
+@scaled("one scale of A for all rows", said("scales of a", "constant", field="lane", value=0), steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: np.repeat(s[:1], 16, axis=0), same)
 
 
-@scaled(
-    "the bias of the scales is 128",
-    said("scales of a", "exponent off", by=-1),
-    "times|factor",
-    form=MXF4,
-    steps=4,
-)
+@scaled("the bias of the scales is 128", said("scales of a", "exponent off", by=-1), form=MXF4, steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.scaled(lambda s: s - np.uint8(1), same)
 
@@ -299,7 +240,6 @@ def _(x: Product, rng: Any) -> Any:
 @scaled(
     "scales of A of lanes 16-31 are zero",  # as if these rows of A were
     r"the same as: scales of A of rows 4-7, 12-15 zero",
-    "scales of A|rows",
     form=NVF4,
     steps=4,
 )
@@ -315,7 +255,6 @@ def _(x: Product, rng: Any) -> Any:
 @scaled(
     "scale of row 5 is that of row 4",
     said("scales of a", "copied", field="lane", at=20, **{"from": 16}),
-    "row 5",
     steps=4,
 )
 def _(x: Product, rng: Any) -> Any:
@@ -335,14 +274,12 @@ def _(x: Product, rng: Any) -> Any:
     return x.chained(x.cut(), np.zeros_like(x.C))
 
 
-@scaled("global scale of nvfp4 forgotten", r"D is 0\.125 times", "times", form=NVF4, steps=4)
+@scaled("global scale of nvfp4 forgotten", r"D is 0\.125 times", form=NVF4, steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.chained(x.cut(), np.zeros_like(x.C)) * np.float32(0.125)
 
 
-@scaled(
-    "e2m1: nibbles of each byte exchanged in A", said("a", "xor", field="slot", by=1), "A", form=MXF4, steps=4
-)
+@scaled("e2m1: nibbles of each byte exchanged in A", said("a", "xor", field="slot", by=1), form=MXF4, steps=4)
 def _(x: Product, rng: Any) -> Any:
     return x.chained(
         [(a.reshape(16, -1, 2)[..., ::-1].reshape(a.shape), b, sa, sb) for a, b, sa, sb in x.cut()]
@@ -350,10 +287,7 @@ def _(x: Product, rng: Any) -> Any:
 
 
 @scaled(
-    "a1 and a2 exchanged in every step",
-    said("a", "swapped", field="register", first=1, second=2),
-    "A",
-    steps=4,
+    "a1 and a2 exchanged in every step", said("a", "swapped", field="register", first=1, second=2), steps=4
 )
 def _(x: Product, rng: Any) -> Any:
     def swapped(a: Any) -> Any:

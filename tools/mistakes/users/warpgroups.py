@@ -22,12 +22,10 @@ WIDTHS = {"128B": 128, "64B": 64, "32B": 32, "none": 16}
 CHUNKS = {"128B": 7, "64B": 3, "32B": 1, "none": 0}  # what the row's number is masked with
 
 
-def product(
-    name: str, names: str | Records, hints: str = "", form: Any = WGMMA, **shape: int
-) -> Callable[[Any], Any]:
+def product(name: str, names: str | Records, form: Any = WGMMA, **shape: int) -> Callable[[Any], Any]:
     """Register a mistake of a loop of wgmma: 64 x 64 and eight steps unless ``shape`` states others."""
     shape = {"m": 64, "n": 64, "steps": 8} | shape
-    return loop(name, names, hints, form=form, listed=LIST, **shape)
+    return loop(name, names, form=form, listed=LIST, **shape)
 
 
 def stored(tile: Any, swizzle: str = "128B") -> Any:
@@ -79,12 +77,12 @@ def with_a(form: Any, A: Any, B: Any, C: Any, load: Callable[[Any, int], Any]) -
 # --- descriptors ---------------------------------------------------------------------------------------
 
 
-@product("B stored in 128B, its descriptor says 64B", said("", "candidate"), "B")
+@product("B stored in 128B, its descriptor says 64B", said("", "candidate"))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_b(form, A, B, C, lambda m, s: loaded(m, 64, 32 * s, 32, B.dtype, swizzle="64B"))
 
 
-@product("A stored in 128B, its descriptor says none", said("", "candidate"), "A")
+@product("A stored in 128B, its descriptor says none", said("", "candidate"))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     def load(memory: Any, step: int) -> Any:
         r, b = np.indices((64, 32))
@@ -93,7 +91,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_a(form, A, B, C, load)
 
 
-@product("A stored without swizzle", said("a", "swizzled", width=3), "A")
+@product("A stored without swizzle", said("a", "swizzled", width=3))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     def load(memory: Any, step: int) -> Any:
         plain = loaded(memory, 64, 0, ROW, A.dtype, swizzle="128B")
@@ -102,21 +100,17 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_a(form, A, B, C, load)
 
 
-@product(
-    "A's start address is not advanced along k",
-    said("a", "sources", order=[0, 0, 0, 0, 4, 4, 4, 4]),
-    "A of step",
-)
+@product("A's start address is not advanced along k", said("a", "sources", order=[0, 0, 0, 0, 4, 4, 4, 4]))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_a(form, A, B, C, lambda m, s: loaded(m, 64, 0, 32, A.dtype, swizzle="128B"))
 
 
-@product("B's start address is advanced by 64 bytes, not 32", said("", "candidate"), "B")
+@product("B's start address is advanced by 64 bytes, not 32", said("", "candidate"))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return with_b(form, A, B, C, lambda m, s: loaded(m, 64, 64 * s, 32, B.dtype, swizzle="128B"))
 
 
-@product("B's stride byte offset is 512", said("", "candidate"), "B")
+@product("B's stride byte offset is 512", said("", "candidate"))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     def load(memory: Any, step: int) -> Any:
         r, b = np.indices((64, 32))
@@ -127,9 +121,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 
 @product(
-    "B is MN-major in memory, the transpose bit is missing",
-    said("b", "nested", field="row", other="column"),
-    "B",
+    "B is MN-major in memory, the transpose bit is missing", said("b", "nested", field="row", other="column")
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     pairs = [(a, np.ascontiguousarray(b.T).reshape(b.shape)) for a, b in cut(form, A, B)]
@@ -144,7 +136,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 # --- tiles ---------------------------------------------------------------------------------------------
 
 
-@product("rows of A's tile are one off", said("a", "rotated", field="row", by=1), "A")
+@product("rows of A's tile are one off", said("a", "rotated", field="row", by=1))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, np.roll(A, -1, axis=0), B), C)
 
@@ -152,7 +144,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 @product(
     "the last eight rows of B's tile are zero",
     (*said("b", "zero"), *said("b", "where", field="column block of 8", value=7)),
-    "column",
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     B = B.copy()
@@ -160,22 +151,20 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C)
 
 
-@product(
-    "row 37 of A's tile is zero", said("a", "zero") + said("a", "where", field="row", value=37), "row 37"
-)
+@product("row 37 of A's tile is zero", said("a", "zero") + said("a", "where", field="row", value=37))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     A = A.copy()
     A[37] = 0
     return chained(form, cut(form, A, B), C)
 
 
-@product("8 x 8 blocks of A are transposed", said("a", "transposed", width=3), "A")
+@product("8 x 8 blocks of A are transposed", said("a", "transposed", width=3))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     blocks = A.reshape(8, 8, -1, 8).transpose(0, 3, 2, 1).reshape(A.shape)
     return chained(form, cut(form, blocks, B), C)
 
 
-@product("a0 and a1 exchanged, A in registers", said("a", "xor", field="row", by=8), "A")
+@product("a0 and a1 exchanged, A in registers", said("a", "xor", field="row", by=8))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     rows = np.arange(64).reshape(4, 2, 8)[:, ::-1].reshape(-1)  # rows g and g + 8
     return chained(form, cut(form, A[rows], B), C)
@@ -184,7 +173,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 @product(
     "fp8 P from accumulators, k permuted",
     said("a", "renumbered", each=1, **{"as": "matrix", "from": "accumulators"}),
-    "A",
     form=WGMMA_E4M3,
     steps=4,
 )
@@ -193,13 +181,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(a[:, order], b) for a, b in cut(form, A, B)], C)
 
 
-@product(
-    "both halves of B's n exchanged",
-    said("b", "sources", tiles=[1, 0]),
-    "B|column",
-    m=128,
-    n=128,
-)
+@product("both halves of B's n exchanged", said("b", "sources", tiles=[1, 0]), m=128, n=128)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, np.roll(B, 64, axis=1)), C)
 
@@ -207,7 +189,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 @product(
     "both warpgroups read the first A",
     said("a", "sources", tiles=[0, 0]),
-    "A|rows",
     form=WGMMA_WIDE,
     m=128,
     n=128,
@@ -217,19 +198,13 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, np.concatenate([A[:64], A[:64]]), B), C)
 
 
-@product(
-    "warps 1 and 2 exchanged when D is stored",
-    said("d", "swapped", field="warp", first=1, second=2),
-    "permut",
-)
+@product("warps 1 and 2 exchanged when D is stored", said("d", "swapped", field="warp", first=1, second=2))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     D = chained(form, cut(form, A, B), C)
     return D.reshape(4, 16, 64)[[0, 2, 1, 3]].reshape(64, 64)
 
 
-@product(
-    "one warp's C is zero", said("d", "without C") + said("d", "where", field="warp", value=2), "C|rows 32-47"
-)
+@product("one warp's C is zero", said("d", "without C") + said("d", "where", field="warp", value=2))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     C = C.copy()
     C[32:48] = 0
@@ -264,23 +239,19 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B)[:4], C)
 
 
-@product(
-    "stage 1 is read before it is loaded",
-    said("a and b", "sources", order=[0, 1, 2, 3, 0, 1, 2, 3]),
-    "step",
-)
+@product("stage 1 is read before it is loaded", said("a and b", "sources", order=[0, 1, 2, 3, 0, 1, 2, 3]))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, steps[:4] + steps[:4], C)
 
 
-@product("B of the stage before", said("b", "sources"), "B", steps=12)
+@product("B of the stage before", said("b", "sources"), steps=12)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, [(a, steps[max(i - 4, i % 4)][1]) for i, (a, _) in enumerate(steps)], C)
 
 
-@product("two stages exchanged for A", said("a", "sources", order=[4, 5, 6, 7, 0, 1, 2, 3]), "A")
+@product("two stages exchanged for A", said("a", "sources", order=[4, 5, 6, 7, 0, 1, 2, 3]))
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     return chained(form, [(steps[i ^ 4][0], b) for i, (_, b) in enumerate(steps)], C)
@@ -339,11 +310,7 @@ def sparse(form: Any, A: Any, B: Any, C: Any, change: Callable[[list[Any], int],
 
 
 @product(
-    "metadata of the step before",
-    said("metadata", "sources", order=[0, 0, 1, 2]),
-    "metadata",
-    form=WGMMA_SPARSE,
-    steps=4,
+    "metadata of the step before", said("metadata", "sources", order=[0, 0, 1, 2]), form=WGMMA_SPARSE, steps=4
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return sparse(form, A, B, C, lambda parts, at: (parts[at][0], parts[max(at - 1, 0)][1]))
@@ -360,11 +327,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 
 @product(
-    "metadata of the next warp",
-    said("metadata", "rotated", field="warp", by=1),
-    "metadata",
-    form=WGMMA_SPARSE,
-    steps=4,
+    "metadata of the next warp", said("metadata", "rotated", field="warp", by=1), form=WGMMA_SPARSE, steps=4
 )
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return sparse(form, A, B, C, lambda parts, at: (parts[at][0], np.roll(parts[at][1], -16, axis=0)))
@@ -373,7 +336,6 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 @product(
     "rows g and g + 8 of the metadata exchanged",
     said("metadata", "xor", field="index", by=8),
-    "metadata",
     form=WGMMA_SPARSE,
     steps=4,
 )
@@ -407,19 +369,19 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), np.float32(3) * C)
 
 
-@product("GELU in the epilogue", r"GELU", "negative|small", steps=4)
+@product("GELU in the epilogue", r"GELU", steps=4)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     D = chained(form, cut(form, A, B), C).astype(np.float64)
     return (0.5 * D * (1 + np.tanh(0.7978845608 * (D + 0.044715 * D**3)))).astype(np.float32)
 
 
-@product("SiLU in the epilogue", r"SiLU", "negative|small", steps=4)
+@product("SiLU in the epilogue", r"SiLU", steps=4)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     D = chained(form, cut(form, A, B), C).astype(np.float64)
     return (D / (1 + np.exp(-D))).astype(np.float32)
 
 
-@product("every row times a scale of its own", r"each row.*(factor|scale)|scale per row", "row", steps=4)
+@product("every row times a scale of its own", r"each row.*(factor|scale)|scale per row", steps=4)
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     scale = rng.uniform(0.5, 2, (64, 1)).astype(np.float32)
     return chained(form, cut(form, A, B), np.zeros_like(C)) * scale

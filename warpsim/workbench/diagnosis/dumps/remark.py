@@ -52,7 +52,6 @@ class RemarkKind(Enum):
     BIASES = "D differs from the expected by the same in each {axis}: a bias per {axis}"
     ZERO_POINT = "{operand}: zero point: every element of {operand} is {level:.6g} more than was passed"
     ZERO_POINTS = "A and B: zero points: A is {a:.6g} more, and B {b:.6g} more than was passed"
-    TILES = "{what} are those of other tiles: tile i has what belongs in {order}[i]"
     SHARED = "behind the wrong {which}: {parts}"
 
 

@@ -43,7 +43,6 @@ from .loop_memory import Memory
 from .loop_mistakes import WithinSteps
 from .loop_pairs import Pairs
 from .loop_screen import Screen
-from .memory_strides import found_in_memory
 from .step_operands import moved_in_every_step
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
@@ -55,7 +54,6 @@ _ALIKE = 6  # that change the same, all of them computed
 _LISTED = 4  # tiles
 _SIDE = 16  # rows and columns of a large tile, on which candidates are judged
 _CUT = 1 / 16  # of D's elements that are zero, and of the right elements that are negative
-_NEAR = 2.0**-10  # of D's size: what rounding may come to, of tiles that are looked for in other tiles
 
 
 Watch = Callable[[int, int], None]
@@ -199,8 +197,6 @@ class _Search:
 
     def _causes(self) -> tuple[tuple[LoopCause, ...], tuple[LoopCause, ...]]:
         """Return exact causes of the first stage that has any; else the nearest of all."""
-        if stored := tuple(found_in_memory(self.whole[0], self.whole[1], self._settle)):
-            return tuple(_stored_cause(name) for name in stored), ()
         seen: list[LoopCause] = []
         self.cut = False
         if exact := self._exact(self._steps) or self._exact(self._operands) or self._exact(self._selected()):
@@ -225,10 +221,6 @@ class _Search:
             self.solved = [each for each in self._steps if each.within_rounding or not each.computed]
         self.stopped = certain or bool(self.solved)
         return self.stopped
-
-    def _settle(self, codes: Codes) -> Codes:
-        """Return codes ``(m, n)``, replaced by the wanted codes where these are known as the same."""
-        return codes if self.printed is None else self.printed.settled(codes, self.whole[1], self.loop.form.d)
 
     def _exact(self, solutions: Iterable[Solution]) -> tuple[LoopCause, ...]:
         """Return the first solution that gives every bit; others give the same."""
@@ -352,29 +344,8 @@ class _Search:
     def _named(self, at: int) -> str:
         return f"({at // self.loop.columns}, {at % self.loop.columns})"
 
-    def _rearranged(self) -> Iterator[Remark]:
-        """Yield rows of A's tiles, or columns of B's, that are those of other tiles, by D without C."""
-        loop, form = self.loop, self.loop.form
-        given = loop.given
-        plain = gemm(form, given.A, given.B, **given.scales)
-        products = numbers(loop.tiles_of(codes_of(plain, form.d, "D")), form.d)
-        rest = numbers(self.wanted_tiles, form.d) - numbers(loop.tiles_of(loop.c), form.c)
-        shape = loop.rows, loop.columns, form.shape.m, form.shape.n
-        products, rest = products.reshape(shape), rest.reshape(shape)
-        size = _NEAR * max(float(np.abs(products).max()), 1e-300)
-        for name, axis in (("rows of A", 0), ("columns of B", 1)):
-            x, y = (np.moveaxis(each, axis, 0) for each in (products, rest))
-            with np.errstate(all="ignore"):
-                off = np.stack([np.abs(y - values).reshape(len(y), -1).max(axis=1) for values in x], axis=1)
-            order = off.argmin(axis=1)
-            if (off.min(axis=1) <= size).all() and (order != np.arange(len(order))).any():
-                places = tuple(order.tolist())
-                yield remark(RemarkKind.TILES, what=name, order=places)
-
     def _remarks(self) -> tuple[Remark, ...]:
         """Return remarks on D, and what the wrong rows and columns of the view's tile share."""
-        if moved := tuple(self._rearranged()):
-            return moved
         if self.solved:
             return tuple(remark(RemarkKind.SOLVED, what=solution.text) for solution in self.solved)
         expected, wanted = (numbers(codes, self.loop.form.d) for codes in self.whole)
@@ -478,11 +449,6 @@ class _Search:
             fraction=float(equal[self.inside].mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),
         )
-
-
-def _stored_cause(name: str) -> LoopCause:
-    advice = "the product is right: store it at the addresses from which it is read"
-    return LoopCause(name=name, advice=advice, fraction=1.0, closeness=1.0, kind="result")
 
 
 # --- the order of candidates ---------------------------------------------------------------------------
