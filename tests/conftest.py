@@ -6,6 +6,8 @@ tests and the tables of all modules stay until the end.
 Processes that tests start keep the modules that they compile, also where PYTHONDONTWRITEBYTECODE is set: much
 of their work would otherwise be to compile hundreds of modules again.
 
+A mistake in a formula is proven on fewer elements than users have it proven on, but with WARPSIM_TEST_ALL=1.
+
 BLAS has one thread: threads of small products wait for each other where all cores are busy.
 """
 
@@ -21,6 +23,7 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported
 
 from tests.helpers.compilation import done_by_kernels, loops_at_once
+from tests.helpers.families import usual
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,4 +58,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def kernels_at_once() -> Iterator[None]:
     """No instruction's first work is left to NumPy, in this process, and no check of an access."""
     with done_by_kernels(), loops_at_once():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fewer_elements() -> Iterator[None]:
+    """A mistake in a formula is proven on fewer elements than users have it proven on."""
+    from warpsim.observe.algebra.locating import formula_search
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formula_search, "_MOST_EVALUATED", usual(10_000, formula_search._MOST_EVALUATED))
         yield

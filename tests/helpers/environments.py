@@ -81,7 +81,7 @@ def codes(element: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Any
 
 
 def forms(every: int) -> Iterator[Any]:
-    """One instruction for each ``every``-th of the distinct arithmetics, and a few, or of 0 these alone."""
+    """One instruction for each ``every``-th of the distinct arithmetics, and a few; of 0 these, of -1 one."""
     from tests.helpers import nasty
 
     found: dict[Any, Any] = {}
@@ -89,8 +89,9 @@ def forms(every: int) -> Iterator[Any]:
         key = (nasty.arithmetic(form)[0], form.family.rules, form.d.name, form.sparse, str(form.scale))
         found.setdefault(key, form)
     chosen = ("f16.f16.f16.f16", "f32.tf32.tf32.f32", "f32.e4m3.e4m3.f32", "m8n8k4.row.row.f32.f16.f16.f32")
+    chosen = chosen if every >= 0 else ("m8n8k4.row.row.f32.f16.f16.f32",)
     for number, form in enumerate(found.values()):
-        if (every and number % every == 0) or (
+        if (every > 0 and number % every == 0) or (
             form.target in ("sm_70", "sm_80", "sm_89") and form.mnemonic.endswith(chosen)
         ):
             yield form
@@ -268,6 +269,6 @@ def main(environment: str, every: int) -> dict[str, Any]:
 if __name__ == "__main__":
     from tests.helpers.families import usual
 
-    results = main(sys.argv[1], usual(2, 1) if len(sys.argv) < 3 else 0)
+    results = main(sys.argv[1], {"one": -1, "few": 0}[sys.argv[2]] if sys.argv[2:] else usual(2, 1))
     set_environment("default")
     sys.stdout.write(json.dumps(results))

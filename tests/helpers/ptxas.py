@@ -16,6 +16,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
+from tests.helpers.ptxas_record import recorded
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.ptx.qualifiers import PTX_VERSION, default_version
 
@@ -42,6 +43,12 @@ _ANY_ERROR = re.compile(r"^ptxas (.*?); (?:error|fatal)\s*: (.*)$", re.MULTILINE
 def missing() -> str:
     """Why there are no verdicts on this machine; empty where there are."""
     return _refused(RELEASES)
+
+
+@cache
+def missing_first() -> str:
+    """The same for statements of which ptxas 13.5 says something else or nothing: 13.0 alone is compared."""
+    return missing() or ("" if release() == "13.0" else f"ptxas {release()} judges these otherwise than 13.0")
 
 
 @cache
@@ -140,11 +147,15 @@ def verdicts(
     header = f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ {declarations}\n"
     lines = list(instructions)
     assert not any("\n" in line for line in lines)
-    batches = [lines[start : start + BATCH] for start in range(0, len(lines), BATCH)]
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        command = [str(path), f"-arch={_compiled_for(target, path)}", "module.ptx", "-o", "module.cubin"]
-        judged = pool.map(lambda batch: _judge(header, batch, command), batches)
-        return [verdict for batch in judged for verdict in batch]
+    command = [str(path), f"-arch={_compiled_for(target, path)}", "module.ptx", "-o", "module.cubin"]
+
+    def ask() -> list[str | None]:
+        batches = [lines[start : start + BATCH] for start in range(0, len(lines), BATCH)]
+        with ThreadPoolExecutor(PROCESSES) as pool:
+            judged = pool.map(lambda batch: _judge(header, batch, command), batches)
+            return [verdict for batch in judged for verdict in batch]
+
+    return recorded([release(path), command[1], header, *lines], ask)
 
 
 def _judge(header: str, lines: Sequence[str], command: Sequence[str]) -> list[str | None]:

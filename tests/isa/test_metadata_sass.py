@@ -92,7 +92,7 @@ def executed(form: Instruction, selector: int, given: dict[str, np.ndarray]) -> 
     return warp.outputs[:, : form.registers["d"]]
 
 
-@pytest.mark.parametrize("form", sample(FORMS, 2), ids=str)
+@pytest.mark.parametrize("form", sample(FORMS, 3), ids=str)
 def test_every_form_and_selector(form: Instruction) -> None:
     for selector in form.selectors:
         given = operands(form, selector, 14)

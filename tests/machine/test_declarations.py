@@ -239,7 +239,7 @@ def test_directives_have_a_first_version(what: tuple[str, str, str]) -> None:
     assert found == ([] if EARLY[what] is None else [EARLY[what]])
 
 
-@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "there is a ptxas")
+@pytest.mark.skipif(bool(ptxas.missing_first()), reason=ptxas.missing_first() or "there is a ptxas")
 def test_ptxas_refuses_the_same(tmp_path: Path) -> None:
     """Modules of several kinds in one run each; what links is not asked for."""
     path = tmp_path / "module.ptx"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.helpers import ptxas
+from tests.helpers import ptxas, ptxas_record
 from tests.helpers.agreement import Report, compare, forms_of, rejection, sample_mnemonics, sample_operands
 from tests.helpers.differences import LENIENCES, STRICTNESSES, Lenience, Strictness
 from tests.helpers.families import usual
@@ -149,3 +150,30 @@ def test_warpsim_alone_accepts(difference: Strictness) -> None:
     (found,) = compare([difference.example], difference.target).disagreements
     assert found.accepted_by == "warpsim"
     assert found.explanation == (difference.name,)
+
+
+def test_verdicts_are_asked_once_and_compared_when_all_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = ["first", None, "second; third", None]
+    asked: list[str] = []
+
+    def ask() -> list[str | None]:
+        asked.append("")
+        return given
+
+    monkeypatch.setattr(ptxas_record, "RECORD", tmp_path / "record.jsonl")
+    monkeypatch.setattr(ptxas_record, "_record", ptxas_record._read)
+    monkeypatch.setattr(ptxas_record, "WHOLE", False)
+    assert ptxas_record.recorded(["text"], ask) == given
+    monkeypatch.setenv(ptxas_record.ADDING, "1")
+    assert ptxas_record.recorded(["text"], ask) == given
+    assert len(asked) == 2
+    assert ptxas_record.recorded(["text"], ask) == given
+    assert ptxas_record.recorded(["text", "more"], ask) == given
+    assert len(asked) == 3
+    monkeypatch.setattr(ptxas_record, "WHOLE", True)
+    assert ptxas_record.recorded(["text"], ask) == given
+    given = given[::-1]
+    with pytest.raises(AssertionError, match="differs from ptxas"):
+        ptxas_record.recorded(["text"], ask)

@@ -108,7 +108,7 @@ def test_operands_and_order(text: str, legal: bool) -> None:
     assert bool(module.problems) is not legal
 
 
-@needs_ptxas
+@pytest.mark.skipif(bool(ptxas.missing_first()), reason=ptxas.missing_first() or "ptxas is there")
 def test_ptxas_says_the_same_of_operands_and_order() -> None:
     legal, wrong = ([text for text, verdict in TRICKY if verdict is wanted] for wanted in (True, False))
     assert refused(legal, "sm_100a") == []

@@ -19,7 +19,7 @@ from warpsim.machine.opcodes.conversion import cvt_packed as packing
 from warpsim.machine.opcodes.conversion.cvt import FLOAT_ROUNDINGS, INTEGER_ROUNDINGS, REGISTERS
 from warpsim.machine.opcodes.operation import Operation, Row
 
-pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+pytestmark = pytest.mark.skipif(bool(ptxas.missing_first()), reason=ptxas.missing_first() or "ptxas is there")
 
 ROWS: tuple[Row, ...] = (*conversion.ROWS, *packing.ROWS)
 INTEGERS = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers.families import usual
 from warpsim.base.errors import WarpsimError
 from warpsim.machine.opcodes.matrix import mma_runs
 from warpsim.machine.run import basic_blocks, execute
@@ -131,7 +132,7 @@ def arrays_for(
     return [pool, fields.sum(axis=1, dtype=np.uint32)]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(usual(2, 4)))
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form[1].split("aligned.")[1])
 def test_runs_at_random(
     form: tuple[str, str, int], seed: int, ran: list[int], monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,7 @@ def test_a_sample_of_every_opcode(version: str, target: str, count: int) -> None
     assert len(texts) > 250
 
 
+@pytest.mark.skipif(bool(ptxas.missing_first()), reason=ptxas.missing_first() or "ptxas is there")
 @pytest.mark.parametrize(
     "example",
     [

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.described_products import Product, mnemonic
+from tests.helpers.families import sample
 from tests.helpers.tensor_core import Run
 from warpsim.isa.fragments import gather, indices_of, read_fields
 from warpsim.observe.recording.recorder import LaunchEvent
@@ -58,7 +59,7 @@ FORMS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "fields"), FORMS)
+@pytest.mark.parametrize(("form", "fields"), sample(FORMS, 2))
 def test_operands_are_those_of_the_statement(form: dict[str, Any], fields: dict[str, Any]) -> None:
     product = Product(mnemonic(**form), **fields)
     event = recorded(product.run())

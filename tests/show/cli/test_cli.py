@@ -603,7 +603,7 @@ PRINTING = [
 
 @pytest.mark.parametrize(
     ("words", "stream"),
-    sample(itertools.product(PRINTING, (">&-", "<&- >&-", ">/dev/full")), 2),
+    sample(itertools.product(PRINTING, (">&-", "<&- >&-", ">/dev/full")), 4),
 )
 def test_a_stdout_that_takes_no_text_is_an_output_that_cannot_be_written(
     words: str, stream: str, folder: Path

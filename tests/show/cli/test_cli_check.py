@@ -166,7 +166,7 @@ def test_what_ptxas_has_to_guard(name):
     assert [(one.location.line, one.rule) for one in found] == expected
 
 
-@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "there is a ptxas")
+@pytest.mark.skipif(bool(ptxas.missing_first()), reason=ptxas.missing_first() or "there is a ptxas")
 @pytest.mark.parametrize("name", CASES)
 def test_ptxas_says_the_same(folder, name):
     body, expected, codes = CASES[name]

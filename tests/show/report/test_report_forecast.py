@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import warpsim
+from tests.helpers.families import sample
 from tests.helpers.reports import TRACES, Scripts, run_of
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.fragments import registers_of
@@ -123,7 +124,7 @@ def test_accumulators_and_expectations_refer_to_d() -> None:
         assert one["expected"] == {"result": trace.document["instructions"].index(one)}
 
 
-@pytest.mark.parametrize("mnemonic", LARGE)
+@pytest.mark.parametrize("mnemonic", sample(LARGE, 2))
 def test_the_page_of_64_of_the_largest_is_small(mnemonic: str) -> None:
     """Below 2 MB, though D and C alone are 8 MB, and A and B, which nothing shortens, 0.9 MB."""
     run = chain(warpsim.decode(mnemonic, target="sm_90a"), 4, 16, any_bits=False)

@@ -17,7 +17,7 @@ import pytest
 import warpsim
 from tests.helpers import nasty
 from tests.helpers.dot_codes import ARITHMETICS
-from tests.helpers.families import each_of, usual
+from tests.helpers.families import each_of, sample, usual
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.instruction import Instruction
@@ -73,7 +73,11 @@ def bits(matrix: Any) -> Any:
     return matrix.view(f"u{matrix.dtype.itemsize}")
 
 
-@each_of(product(ARITHMETICS, [nasty.random_codes, narrow_codes]), lambda case: nasty.name(case[0]), parts=8)
+@each_of(
+    sample(product(ARITHMETICS, [nasty.random_codes, narrow_codes]), 3),
+    lambda case: nasty.name(case[0]),
+    parts=8,
+)
 def test_engines_agree_through_matmul(instruction: Instruction, codes: Callable[..., Any]) -> None:
     arguments = matrices(instruction, codes, np.random.default_rng(instruction.stored_k))
     fast = warpsim.matmul(instruction, **arguments, engine="kernel")
@@ -261,7 +265,7 @@ def observable(instruction: Instruction, change: str) -> bool:
 ALIGNED = [form for form in ARITHMETICS if nasty.step_of(rule_for(form)) and not form.sparse]
 
 
-@each_of(ALIGNED, nasty.name, parts=4)
+@each_of(sample(ALIGNED, 2), nasty.name, parts=4)
 def test_nasty_dots_tell_a_rule_from_its_neighbours(instruction: Instruction) -> None:
     rule = rule_for(instruction)
     rng = np.random.default_rng(0)

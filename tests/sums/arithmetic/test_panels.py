@@ -115,7 +115,7 @@ def whole(form: Instruction, problem: Product) -> Array:
     return d.view(form.d.code_dtype)
 
 
-@pytest.mark.parametrize("form", sample(FORMS, 3), ids=nasty.name)
+@pytest.mark.parametrize("form", sample(FORMS, 5), ids=nasty.name)
 def test_panels_equal_the_scalar_kernels(form: Instruction, monkeypatch: pytest.MonkeyPatch) -> None:
     side = 4 if interpreted() else SIDE
     for seed, make in enumerate(nasty.makers(form)):
@@ -128,7 +128,7 @@ def test_panels_equal_the_scalar_kernels(form: Instruction, monkeypatch: pytest.
 
 
 @compiled
-@pytest.mark.parametrize("form", sample(FORMS, 3, 1), ids=nasty.name)
+@pytest.mark.parametrize("form", sample(FORMS, 6, 1), ids=nasty.name)
 def test_batches_equal_the_scalar_kernels(form: Instruction) -> None:
     rule = rule_for(form)
     for seed, make in enumerate(nasty.makers(form)):
@@ -525,7 +525,7 @@ def _both_ways(form: Instruction, monkeypatch: pytest.MonkeyPatch, **operands: A
 
 
 @compiled
-@pytest.mark.parametrize("form", sample(_warpgroup_forms(), 3), ids=nasty.name)
+@pytest.mark.parametrize("form", sample(_warpgroup_forms(), 5), ids=nasty.name)
 def test_warpgroups_equal_the_scalar_kernels(form: Instruction, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(form.shape.n)
     given = _warpgroup_words(form, 2, rng)

@@ -76,7 +76,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("mnemonic", "target"), sample(FORMS, 2))
+@pytest.mark.parametrize(("mnemonic", "target"), sample(FORMS, 4))
 def test_bits_are_those_of_each_by_itself(
     mnemonic: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ def warned(text: str, folder: Path) -> set[str]:
     return set(re.findall(r"C75\d\d", done.stderr + done.stdout))
 
 
-@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+@pytest.mark.skipif(bool(ptxas.missing_first()), reason=ptxas.missing_first() or "ptxas is there")
 @pytest.mark.parametrize(
     "place", [None, *ORDERS], ids=lambda one: "intact" if one is None else str(one.start())
 )

@@ -297,6 +297,8 @@ def test_files_are_kept_without_force(verb: Callable[..., tuple[int, str]], tmp_
     [
         (["--name", "1f"], 2, "identifier"),
         (["--name", "length"], 3, "length is a name inside the model"),
+        (["--name", "stdint"], 3, "stdint is a name inside the model"),
+        (["--name", "class"], 3, "class is a name inside the model"),
         (["--unit", "precision=25"], 3, "1 to 24"),
         (["--unit", "rounding=up"], 3, "nearest or zero"),
         (["--unit", "width=3"], 3, "length, fraction_bits, exponent_floor, precision, rounding"),

@@ -21,6 +21,14 @@ from .c_dot import DotProduct, Field
 from .c_operands import Argument, Operands
 
 _WIDTH = 100
+# Headers that the files include, and keywords of C99 and C++11 (ISO 14882, section 2.12) that no text has.
+_RESERVED = """
+stdint stdio string array cstdint
+alignas alignof and and_eq asm auto bitand bitor bool catch class compl constexpr decltype delete explicit
+export extern false friend goto inline mutable namespace new noexcept not not_eq nullptr operator or or_eq
+private protected public register restrict signed template this thread_local throw true try typename union
+using virtual volatile wchar_t while xor xor_eq
+"""
 
 
 def own_text(name: str) -> str:
@@ -33,7 +41,7 @@ def check_name(name: str, form: Instruction, rule: Rule) -> None:
     names = (each.name for each in files(__package__).iterdir() if each.name.endswith(".c"))
     texts = [CModel("_", form, rule).source(), *map(own_text, names)]
     code = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
-    if name in re.findall(r"\w+", code):
+    if name in re.findall(r"\w+", code + _RESERVED):
         raise OperandError(f"{name} is a name inside the model: choose another, such as {name}_model")
 
 

@@ -95,7 +95,7 @@ static void report(int row, int column, word_t expected, word_t got, const @NAME
                      intermediate_name(i), (long long)wrong[i], (long long)right[i]);
   }
   used += snprintf(line + used, LINE - (size_t)used, "%s", mistakes[mistake].name);
-  if (others) snprintf(line + used, LINE - (size_t)used, ", or one of %d others", others);
+  if (others) snprintf(line + used, LINE - (size_t)used, ", or %d other%s", others, others > 1 ? "s" : "");
 }
 
 void @NAME@_end(void) {

@@ -17,13 +17,10 @@ import numpy.typing as npt
 
 from ....base.errors import Location, WarpsimError
 from ....isa.descriptors.matrix_descriptor import Descriptor
-from ....isa.operand_places.placements import Inputs
-from ....machine.opcodes.matrix.wmma import product
-from ....sums.execution.pipeline import execute_inputs
 from ..descriptors.descriptor_views import UNIT, DescriptorView, Rewrite, differences, of_words, remedy
 from ..origins.element_origins import Origins
 from .launch_causes import Cause
-from .matrix_hooks import MatrixHook, MatrixStep
+from .matrix_hooks import MatrixHook
 from .tried_repairs import Trial
 
 Array = npt.NDArray[Any]
@@ -62,14 +59,6 @@ class Redescribed(MatrixHook):
         turn = self._turns[pc, role]
         self._turns[pc, role] += 1
         return np.array([self._change(pc, int(word), turn) for word in words.tolist()], np.uint64)
-
-    def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
-        """Return D of mma and wgmma."""
-        return execute_inputs(step.form, inputs)
-
-    def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
-        """Return D of wmma."""
-        return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
 
 
 def descriptor_causes(trial: Trial, roles: Sequence[str] = ("b", "a")) -> list[Cause]:

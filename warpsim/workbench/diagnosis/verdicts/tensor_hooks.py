@@ -6,7 +6,7 @@ Knows statements and registers; does not know why others are tried.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +14,12 @@ import numpy as np
 
 from ....isa.descriptors.instruction_descriptor import FIELDS, InstructionDescriptor
 from ....isa.families.tcgen05 import Form, form_of
-from ....isa.operand_places.placements import Inputs
 from ....isa.warps import WARP
-from ....machine.opcodes.matrix.wmma import product
 from ....machine.opcodes.tensor.tensor_products import Given
 from ....machine.run.events import helper
 from ....machine.run.wave import Wave
-from ....sums.execution.pipeline import execute_inputs
 from ..origins.kept_products import places_of
-from .matrix_hooks import Array, MatrixHook, MatrixStep
+from .matrix_hooks import MatrixHook
 
 Place = tuple[int, ...]  # x, y, z of the CTA, warp, how many-th time
 
@@ -75,11 +72,3 @@ class Reissued(MatrixHook):
         self._turns[own] += 1
         self.issues.append(issue)
         return given if self._change is None else self._change(issue)
-
-    def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
-        """Return D of mma and wgmma."""
-        return execute_inputs(step.form, inputs)
-
-    def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
-        """Return D of wmma."""
-        return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])

@@ -19,7 +19,6 @@ from .....base.errors import present
 from .....isa.fragments import registers_of
 from .....isa.instruction import Instruction
 from .....isa.operand_places.placements import Inputs
-from .....machine.opcodes.matrix.wmma import product
 from .....sums.execution.pipeline import execute_inputs
 from ...library.mistake import SPELLED, Mistake
 from ...library.setting import Setting
@@ -28,7 +27,7 @@ from ...solving.mapped_mistakes import bare_mistake, named_mistake, permutations
 from ...solving.other_causes import byte_places, other_causes
 from ...solving.solving import Explanation
 from ..launch_causes import Cause, along, chain_to, traced
-from ..matrix_hooks import MatrixHook, MatrixStep
+from ..matrix_hooks import MatrixHook
 from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
@@ -56,16 +55,12 @@ class Settings(MatrixHook):
         super().__init__()
         self.executed: dict[int, Executed] = {}
 
-    def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
+    def of_registers(self, pc: int, form: Instruction, inputs: Inputs) -> Array:
         """Return D, as it is; undefined metadata is read literally."""
         if inputs.warp_level:
-            setting = setting_of(step.form, inputs)
-            self.executed.setdefault(step.pc, Executed(pc=step.pc, setting=setting))
-        return execute_inputs(step.form, inputs.with_words(inputs.registers, literal=True))
-
-    def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
-        """Return D of wmma, as it is: its fragments have no layout that a program may rely on."""
-        return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
+            setting = setting_of(form, inputs)
+            self.executed.setdefault(pc, Executed(pc=pc, setting=setting))
+        return execute_inputs(form, inputs.with_words(inputs.registers, literal=True))
 
 
 class RevertedMistake(MatrixHook):
@@ -75,22 +70,18 @@ class RevertedMistake(MatrixHook):
         super().__init__()
         self._chosen = chosen
 
-    def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
+    def of_registers(self, pc: int, form: Instruction, inputs: Inputs) -> Array:
         """Return D of what the registers should hold, or of what should be computed of them."""
-        mistake = self._chosen.get(step.pc)
+        mistake = self._chosen.get(pc)
         if mistake is None:
-            return execute_inputs(step.form, inputs)
+            return execute_inputs(form, inputs)
         registers = {name: np.ascontiguousarray(words) for name, words in inputs.registers.items()}
         if mistake.mend is not None:
             mended = registers | mistake.mend(registers)
-            return execute_inputs(step.form, inputs.with_words(mended, literal=True))
+            return execute_inputs(form, inputs.with_words(mended, literal=True))
         arithmetic = present(mistake.arithmetic, "arithmetic")
-        codes = arithmetic.simulate(setting_of(step.form, inputs), registers)
-        return registers_of(codes, step.form, "d")
-
-    def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
-        """Return D of wmma, as it is."""
-        return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
+        codes = arithmetic.simulate(setting_of(form, inputs), registers)
+        return registers_of(codes, form, "d")
 
 
 def reverted_mistakes(trial: Trial) -> list[Cause]:
