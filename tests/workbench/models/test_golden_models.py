@@ -16,6 +16,7 @@ import pytest
 import warpsim
 from tests.helpers import nasty
 from tests.helpers.dot_codes import ARITHMETICS, QUADS, codes_of
+from tests.helpers.families import sample
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.rules import Rule
 from warpsim.show.cli import main
@@ -98,7 +99,7 @@ def compiles(compiler: str, folder: Path) -> bool:
 
 @needs_cc
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("form", [FORMS[3], FORMS[4], FORMS[8], FORMS[9]], ids=nasty.name)
+@pytest.mark.parametrize("form", sample([FORMS[3], FORMS[4], FORMS[8], FORMS[9]], 2, 1), ids=nasty.name)
 def test_other_machines_compute_the_same(form: Instruction, machine: str, tmp_path: Path) -> None:
     compiler, runs = MACHINES[machine]
     if not compiles(compiler, tmp_path) or (runs and not shutil.which(runs)):

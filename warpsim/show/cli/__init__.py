@@ -48,7 +48,7 @@ _VERBS = {  # what people come for: verbs, with the module of each, imported whe
         "explore": ("view", "write a page with the layouts of all instructions"),
         "layout": ("layout", "draw which lane and register hold which element"),
         "desc": ("desc", "explain a matrix descriptor, and what is wrong with it"),
-        "info": ("info", "list the instructions of a chip, or describe a form"),
+        "info": ("info", "list the instructions or the rules of a chip, or describe a form"),
     },
     "Convert": {
         "pack": ("registers", "turn a matrix into registers"),
