@@ -220,7 +220,7 @@ def bad(name: str) -> None:
         (("A.npy", "zeros.npy"), "zeros.npy: error: expected a regular file, given a device\n"),
         (("B.npy", "B.npy"), "warpsim gemm: error: A has 24 columns, but B has 64 rows\n"),
         (
-            ("C.npy", "B.npy"),
+            ("f32.npy", "B.npy"),
             "warpsim gemm: error: A has dtype float32, but f16 elements come as float16 or ",
         ),
         (("bf16.npy", "B.npy"), "warpsim gemm: error: A has dtype |V2, but f16 elements come as float16 or "),
@@ -238,7 +238,7 @@ def bad(name: str) -> None:
 def test_what_cannot_be_read_or_multiplied(run: Any, arguments: tuple[str, ...], message: str) -> None:
     bad("text")
     bad("cut")
-    saved(bf16=A.astype(ml_dtypes.bfloat16))
+    saved(bf16=A.astype(ml_dtypes.bfloat16), f32=A.astype(np.float32))
     np.save("objects.npy", np.array([1, "x"], object), allow_pickle=True)
     os.mkfifo("pipe.npy")
     os.symlink("/dev/zero", "zeros.npy")
