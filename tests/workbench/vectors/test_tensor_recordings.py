@@ -156,7 +156,7 @@ def test_masks_of_made_sets_are_checked(lanes: Any) -> None:
 
 
 def test_diff_names_what_it_names_for_a_single_execution(scaled: Any) -> None:
-    name = "the SBO is half in the descriptor of B"
+    name = "SBO of B's descriptor is 1024 where 512 fits"
     made = next(change for change in changes(scaled[1].instruction, scaled[1].inputs) if change.name == name)
     wrong = replace(scaled[1], d=execute_inputs(made.instruction, made.inputs))
     whole, other = recording(*scaled), recording(scaled[0], wrong, *scaled[2:])
