@@ -92,6 +92,15 @@ def test_a_kernel_is_bound_with_the_functions_that_it_may_call() -> None:
     ]
 
 
+def test_observers_may_ask_for_statements_with_a_problem() -> None:
+    """Taint and formulas observe all statements of a module, also those of kernels that are not launched."""
+    module = warpsim.load(HEAD + BROKEN + GOOD[0])
+    with pytest.raises(warpsim.WarpsimError):
+        module["broken"]
+    verdict = warpsim.why(module["one"], 1, 1, [np.zeros(1, np.uint32)], reference=lambda out: np.ones(1))
+    assert verdict.outputs_as_expected
+
+
 def test_functions_that_are_called_by_address_are_bound() -> None:
     table = ".global .u64 table[2] = {first, second};\n"
     by_address = CALLING.format(

@@ -117,9 +117,7 @@ class _Body:
                 record = self._record(statement, around)
             except WarpsimError as error:
                 self.module.noted(partial(_raise, error))
-                record = Record(
-                    statement=statement, bind=_raise_unreachable
-                )  # nothing runs, but places stay right
+                record = Record(statement=statement, bind=_unreachable)  # nothing runs, but places stay right
             else:
                 self._note_increase(statement, around)
             records.append(record)
@@ -269,7 +267,12 @@ def execution_of(
     return found, bound.fidelity, bound.note
 
 
-def _raise_unreachable(record: Record) -> Execution:
+def _unreachable(record: Record) -> Execution:
+    """Return what a statement with a problem does: observers may ask for it, and no launch executes it."""
+    return Execution(_raise_unreachable)
+
+
+def _raise_unreachable(*_: object) -> None:
     raise AssertionError("a statement with a problem is executed")
 
 
