@@ -50,6 +50,12 @@ def test_the_bytes_of_a_tile_are_listed():
     assert result.output.endswith("reads 256 bytes:\n  0x00400..0x004ff (256 bytes)\n")
 
 
+def test_a_tile_that_no_descriptor_addresses_is_refused_before_it_is_computed():
+    result = run(hex(WORD), "--touches", 1 << 31, 16, 16)
+    assert result.return_value == 3
+    assert "has 68,719,476,736 bytes, and a descriptor addresses 262,144" in result.output
+
+
 def test_the_right_descriptor_reads_the_tile(files):
     result = run(hex(WORD), *files)
     assert result.return_value == 0

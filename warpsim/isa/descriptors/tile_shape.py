@@ -15,6 +15,8 @@ import numpy.typing as npt
 from ...base.errors import OperandError
 from .matrix_descriptor import Major, Tile
 
+_MOST_BYTES = 1 << 18  # start addresses have 14 bits, of 16 bytes each
+
 
 @dataclass(frozen=True, kw_only=True)
 class TileShape:
@@ -71,6 +73,11 @@ class TileShape:
         if self.mn < 1 or self.mn % 8 or self.k < 1 or self.k % unit:
             raise OperandError(
                 f"{self.major}-major tiles have multiples of 8 x {unit} elements, not {self.mn} x {self.k}"
+            )
+        if self.mn * self.k * self.size > _MOST_BYTES:
+            raise OperandError(
+                f"a tile of {self.mn} x {self.k} elements of {bits} bits has {self.mn * self.k * self.size:,} "
+                f"bytes, and a descriptor addresses {_MOST_BYTES:,}"
             )
 
 
