@@ -17,7 +17,7 @@ def sample(cases: Iterable[Any], every: int, offset: int = 0) -> list[Any]:
     return listed if WHOLE else listed[offset % every :: every]
 
 
-def usual(count: int, whole: int) -> int:
+def usual(count: Any, whole: Any) -> Any:
     """Return ``count``, or ``whole`` with WARPSIM_TEST_ALL=1."""
     return whole if WHOLE else count
 

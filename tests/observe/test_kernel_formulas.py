@@ -13,7 +13,7 @@ import pytest
 
 import warpsim
 from tests.helpers.compiled_cases import CASES, heading
-from tests.helpers.families import sample
+from tests.helpers.families import sample, usual
 from tests.helpers.formula_kernels import FOLDER, FORMULAS
 from tests.helpers.formulas import repeatable
 from tests.helpers.kernel_cases import FOLDER as KERNELS
@@ -80,7 +80,7 @@ def test_other_references_are_other_formulas(name: str) -> None:
     assert found.outputs[0].other.all()
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(1, usual(2, 4)))
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_are_equal(name: str, seed: int) -> None:
     formula = FORMULAS[name]
@@ -94,7 +94,7 @@ def test_formulas_are_equal(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "mistake"), sample(((name, n) for name, each in FORMULAS.items() for n in each.mistakes), 2)
+    ("name", "mistake"), sample(((name, n) for name, each in FORMULAS.items() for n in each.mistakes), 3)
 )
 def test_planted_mistakes_are_other_formulas(name: str, mistake: int, tmp_path: Path) -> None:
     if reason := missing():

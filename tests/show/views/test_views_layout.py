@@ -15,6 +15,7 @@ from rich.text import Text
 
 import warpsim
 from tests.helpers import manual_layouts
+from tests.helpers.families import sample
 from tests.helpers.layout_texts import evaluated, read_cute, with_names
 from tests.helpers.pages import Page
 from warpsim import OperandError, UndefinedBehavior
@@ -225,7 +226,7 @@ def parts(form, operand, drawn, step=1):
 
 
 @each_fragment
-@pytest.mark.parametrize("width", [None, 100])
+@pytest.mark.parametrize("width", sample([None, 100], 2))
 def test_figures_show_every_element_where_fragment_has_it(form, operand, width):
     expected = table(form, operand)
     drawn = figures(form, operand)

@@ -106,7 +106,7 @@ import sys
 from tests.helpers.environments import set_environment
 set_environment("flush up")
 from warpsim.show.cli import cli
-cli(["warmup", "--target", "sm_75"])
+cli(["warmup", "--target", CHIP])
 """
 EXECUTE = """
 from tests.helpers.environments import set_environment
@@ -116,7 +116,7 @@ import warpsim
 from warpsim.sums.execution.compilation_budget import PROCESS
 from warpsim.sums.products import warming
 PROCESS.limit = 0
-for form in warpsim.instructions("sm_75"):
+for form in warpsim.instructions(CHIP):
     words = {name: np.zeros((32, n), np.uint32) for name, n in form.registers.items() if name != "d"}
     warpsim.execute(form, **words)
     shapes = [form.matrix_shape(operand) for operand in "abc"]
@@ -143,10 +143,11 @@ def compiled(variables: dict[str, str]) -> set[str]:
 
 @pytest.mark.skipif(interpreted(), reason="nothing is compiled")
 def test_nothing_is_compiled_after_warming_up(cold: dict[str, str]) -> None:
-    process("-c", WARM_UP, **cold)
+    chip = usual("sm_70", "sm_75")
+    process("-c", f"CHIP = {chip!r}{WARM_UP}", **cold)
     warm = compiled(cold)
     assert warm
-    process("-c", EXECUTE, **cold)
+    process("-c", f"CHIP = {chip!r}{EXECUTE}", **cold)
     assert compiled(cold) == warm
 
 

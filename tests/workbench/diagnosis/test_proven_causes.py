@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from tests.helpers.families import usual
+from tests.helpers.families import sample, usual
 from tools.mistakes.launches.kernels import KERNELS, compiled
 from warpsim import Verdict
 from warpsim.programs.launch.launching import load_text
@@ -58,12 +58,15 @@ def mistake(name: str, number: int, *defines: str) -> Verdict:
 
 @pytest.mark.parametrize(
     ("edit", "moved"),
-    [
-        ((ROW, f"{ROW} xor.b32 %r128, %r128, 3;"), "index 0: xor 3"),
-        ((COLUMN, f"{COLUMN} xor.b32 %r130, %r130, 4;"), "index 1: xor 4"),
-        ((TILE, f"{TILE} xor.b32 %r131, %r131, 32;"), "index 1: xor 32"),
-        ((STORE, STORE.replace("%f144", "%f143")), "index 1: +1"),
-    ],
+    sample(
+        [
+            ((ROW, f"{ROW} xor.b32 %r128, %r128, 3;"), "index 0: xor 3"),
+            ((COLUMN, f"{COLUMN} xor.b32 %r130, %r130, 4;"), "index 1: xor 4"),
+            ((TILE, f"{TILE} xor.b32 %r131, %r131, 32;"), "index 1: xor 32"),
+            ((STORE, STORE.replace("%f144", "%f143")), "index 1: +1"),
+        ],
+        2,
+    ),
 )
 def test_elements_that_are_stored_elsewhere(edit: tuple[str, str], moved: str) -> None:
     verdict = found(product(), edit)
@@ -125,11 +128,14 @@ def test_what_no_formula_explains_is_not_claimed() -> None:
 @needs_nvcc
 @pytest.mark.parametrize(
     ("number", "kind", "said"),
-    [
-        (13, "missing", "is not multiplied by staged_param_6"),
-        (14, "operand", "0 stands where the reference has staged_param_2["),
-        (15, "operand", "(index 1: -1)"),
-    ],
+    sample(
+        [
+            (13, "missing", "is not multiplied by staged_param_6"),
+            (14, "operand", "0 stands where the reference has staged_param_2["),
+            (15, "operand", "(index 1: -1)"),
+        ],
+        2,
+    ),
 )
 def test_epilogues(number: int, kind: str, said: str) -> None:
     verdict = mistake("staged", number)
@@ -146,12 +152,15 @@ def test_epilogues(number: int, kind: str, said: str) -> None:
 @needs_nvcc
 @pytest.mark.parametrize(
     ("name", "number", "defines", "kind", "said"),
-    [
-        ("attention", 7, (), "rescaling", "an operand is not rescaled"),
-        ("attention_turned", 1, (), "operand", "index 1: xor 8"),
-        ("attention_turned", 2, ("-DHALVES=1",), "operand", "index 1: xor 1"),
-        ("attention_turned", 3, ("-DHALVES=1",), "missing", "is not multiplied by 0.125"),
-    ],
+    sample(
+        [
+            ("attention", 7, (), "rescaling", "an operand is not rescaled"),
+            ("attention_turned", 1, (), "operand", "index 1: xor 8"),
+            ("attention_turned", 2, ("-DHALVES=1",), "operand", "index 1: xor 1"),
+            ("attention_turned", 3, ("-DHALVES=1",), "missing", "is not multiplied by 0.125"),
+        ],
+        2,
+    ),
 )
 def test_attention(name: str, number: int, defines: tuple[str, ...], kind: str, said: str) -> None:
     verdict = mistake(name, number, *defines)
