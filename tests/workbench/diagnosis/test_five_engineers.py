@@ -53,6 +53,20 @@ def test_nothing_is_claimed_of_right_kernels(case: Case) -> None:
     assert found == "right", text
 
 
+@pytest.mark.parametrize("pad", [24, 72])
+def test_rows_that_are_stored_with_a_pad_are_named(pad: int) -> None:
+    """Rows of 96 elements are more than those of which every stride is tried."""
+    rng = np.random.default_rng(pad)
+    A, B = rng.standard_normal((48, 96)).astype(np.float16), rng.standard_normal((96, 16)).astype(np.float16)
+    memory = np.zeros((48, 96 + pad), np.float16)
+    memory[:, :96] = A
+    read = memory.reshape(-1)[: A.size].reshape(A.shape)
+    C = np.zeros((48, 16), np.float32)
+    first = diagnose_product(FORM, A, B, warpsim.gemm(FORM, read, B, C), C).matches[0]
+    assert first.facts["map"] == "written with stride", first
+    assert (first.facts["operand"], first.facts["stride"], first.facts["own"]) == ("A", 96 + pad, 96)
+
+
 def test_a_search_that_was_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where few elements are finite, much comes near: what is not computed is counted."""
     monkeypatch.setattr(loop_search, "_VERIFIED", (4, 4))

@@ -23,6 +23,7 @@ Facts = dict[str, Any]
 Evaluate = Callable[[Index, Index], Index]  # numbers of atoms (m,), places (n,) -> sources (m, n)
 _KNOWN_BEST = ("words", "registers", "matrix")  # views whose fields users know best
 _SMALL = 32  # values of a field, up to which every factor, order of bits and pair of values is an atom
+_PADS = range(8, 136, 8)  # elements behind rows in memory, so that banks or chunks of 16 bytes differ
 _FACTORS = (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33)  # of larger fields
 _STEPS = 17  # over an edge
 _COMPARED = 1 << 10  # places, up to which each table is kept once
@@ -439,7 +440,7 @@ def _of_strides(view: View) -> _Group:
 
 
 def _strides(rows: int, columns: int) -> Iterator[_Step]:
-    near = {columns + by for by in (-8, -4, -1, 1, 2, 4, 8, 16)} | {columns // 4, columns // 2, 2 * columns}
+    near = {columns + by for by in (-8, -4, -1, 1, 2, 4, *_PADS)} | {columns // 4, columns // 2, 2 * columns}
     strides = (
         set(range(1, 2 * columns + 1)) if columns <= _SMALL else near | {columns, rows, rows + 4, rows + 8}
     )
