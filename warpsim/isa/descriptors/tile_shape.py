@@ -74,10 +74,10 @@ class TileShape:
             raise OperandError(
                 f"{self.major}-major tiles have multiples of 8 x {unit} elements, not {self.mn} x {self.k}"
             )
-        if self.mn * self.k * self.size > _MOST_BYTES:
+        if (total := self.mn * self.k * self.size) > _MOST_BYTES:
             raise OperandError(
-                f"a tile of {self.mn} x {self.k} elements of {bits} bits has {self.mn * self.k * self.size:,} "
-                f"bytes, and a descriptor addresses {_MOST_BYTES:,}"
+                f"a tile of {self.mn} x {self.k} elements of {bits} bits has {total:,} bytes, and "
+                f"a descriptor addresses {_MOST_BYTES:,}"
             )
 
 
