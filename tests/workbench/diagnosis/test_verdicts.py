@@ -101,6 +101,20 @@ def test_a_cause_is_proven_before_it_is_claimed() -> None:
     assert another.causes[0].evidence.startswith("proven for ")  # elements whose accumulator begins at zero
 
 
+def test_stores_of_an_operand_are_not_those_of_another() -> None:
+    """Both tiles are in shared memory, and the instruction reads them through descriptors."""
+    path = Path(__file__).parents[3] / "traces" / "mistakes" / "wrong_swizzle.ptx"
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal((64, 64)).astype(np.float16) for _ in range(2))
+    d, product = np.zeros((64, 64), np.float32), a.astype(np.float64) @ b.T.astype(np.float64)
+    found = warpsim.why(
+        load_text(path.read_text(), path.name)["product"], 1, 128, [a, b, d], {2: product}, 1e-2
+    )
+    assert (found.operand, found.location is not None) == ("b", True)
+    assert found.location.quoted().startswith("st.shared")
+    assert 221 < found.location.line < 392  # copy_tile(right, b, …), inlined
+
+
 def test_a_race_says_what_is_missing_and_where() -> None:
     found = of_edits((211, "bar.sync", "//bar.sync"))
     assert found.fix == "put bar.sync (__syncthreads()) between line 209 and line 220"

@@ -54,7 +54,8 @@ class KeyStore(Observer):
     ``provenance`` is kept where it is given. ``uninterpreted`` counts executions by opcode that had no law,
     ``overflows`` names statements whose signed integers wrapped. ``accesses`` are those of the current
     statement, ``together`` the lanes that executed it as a whole. ``written_by`` are
-    the statements that wrote the shared memory that each statement reads, None where they are not kept.
+    the statements that wrote the shared memory that a statement, or an operand of it, reads, None where
+    they are not kept.
     """
 
     target = ""  # of the module, which fragments of wmma depend on
@@ -69,7 +70,7 @@ class KeyStore(Observer):
         self.code: Sequence[Record] = ()
         self.together: Lanes | None = None
         self.fragments = dict[tuple[Any, ...], tuple[list[Cells | None], Keys]]()  # by registers
-        self.written_by: dict[int, set[int]] | None = None if provenance is None else {}
+        self.written_by: dict[tuple[int, str], set[int]] | None = None if provenance is None else {}
         self._frames: WeakKeyDictionary[Frame, Registers] = WeakKeyDictionary()
         self._last: tuple[Frame | None, Registers] = (None, {})
 
@@ -191,12 +192,12 @@ class KeyStore(Observer):
         return cells
 
     @helper
-    def note_writers(self, wave: Wave, pc: int, offsets: npt.NDArray[Any], size: int) -> None:
-        """Note the statements that wrote the words of shared memory that a statement reads."""
+    def note_writers(self, wave: Wave, pc: int, offsets: npt.NDArray[Any], size: int, role: str = "") -> None:
+        """Note the statements that wrote the shared memory that a statement, or an operand of it, reads."""
         if self.written_by is not None:
             places = offsets[..., None] + np.arange(size)
             writers = np.unique(self.memory(wave.memories.shared).writers[places])
-            self.written_by.setdefault(pc, set()).update(writers[writers >= 0].tolist())
+            self.written_by.setdefault((pc, role), set()).update(writers[writers >= 0].tolist())
 
 
 def spread(cells: Cells | None, lanes: Lanes, count: int = 0) -> Cells | None:

@@ -46,7 +46,7 @@ class Sides(NamedTuple):
     trace: Trace
     names: Sequence[str]
     code: Sequence[Record]
-    written_by: Mapping[int, Set[int]]
+    written_by: Mapping[tuple[int, str], Set[int]]
 
 
 class Element(NamedTuple):

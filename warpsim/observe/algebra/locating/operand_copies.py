@@ -97,7 +97,8 @@ def _way(sides: Sides, pc: int, role: str) -> set[int]:
     code, bound = sides.code, sides.code[pc].matrix
     names = getattr(bound, role, ()) or ()
     readers = {*loads_of(code, pc, (names,) if isinstance(names, str) else names)}
-    writers = {at for reader in (*readers, pc) for at in sides.written_by.get(reader, ())}
+    reads = [*((reader, "") for reader in readers), (pc, role), (pc, "")]
+    writers = {at for each in reads for at in sides.written_by.get(each, ())}
     stored = (loads_of(code, at, operand_names((code[at].statement.operands or ())[-1])) for at in writers)
     return readers | writers | {pc} | {at for each in stored for at in each}
 

@@ -100,7 +100,7 @@ class OperandBytes:
             memory = self.store.memory(work.wave.memories.shared)
             here = addresses[..., None].astype(np.intp) + np.arange(size)
             found[role] = self.seen(*memory.of_bytes(here))
-            self.store.note_writers(work.wave, work.statement.pc, addresses, size)
+            self.store.note_writers(work.wave, work.statement.pc, addresses, size, role)
         return found
 
     def _of_words(self, work: MatrixOperands, role: str) -> SourceBytes:
@@ -139,7 +139,7 @@ class OperandBytes:
             if tile is not None and product.format(role).bits in (product.storage(role).bits, 8):
                 memory, stride = self.store.memory(wave.memories.shared), wave.memories.shared_stride
                 here = np.concatenate([tile.addresses + cta * stride for cta in work.ctas])
-                self.store.note_writers(wave, work.pc, here, 1)
+                self.store.note_writers(wave, work.pc, here, 1, role)
                 yield role, _elements(self.seen(*memory.of_bytes(here)), size[role])
         d = self._of_tensor_memory(wave, work.d.index(work.ctas))
         width = np.dtype(form.c.code_dtype).itemsize

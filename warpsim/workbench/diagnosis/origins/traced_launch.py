@@ -73,12 +73,13 @@ class Dependence:
 class Movement:
     """All that a run showed; ``result`` is the index of every byte of D.
 
-    ``written_by`` are the statements that wrote the shared memory that each statement read, by number.
+    ``written_by`` are the statements that wrote the shared memory that each statement read, by its
+    number and the operand ("" of loads).
     """
 
     buffers: tuple[TracedBuffer, ...]
     result: int
-    written_by: Mapping[int, Set[int]]
+    written_by: Mapping[tuple[int, str], Set[int]]
     given: tuple[Given, ...]
     dependences: tuple[Dependence, ...]
     formulas: Formulas = field(compare=False, repr=False)

@@ -294,8 +294,8 @@ def origin_causes(launch: RepeatedLaunch, origins: Origins, evidence: str = BY_T
     findings = sorted(origins.findings, key=lambda finding: _rank(finding.kind))
     seen = set[tuple[str, str, str]]()
     for finding in findings:
-        role = "" if _of_tensor(finding) else finding.operand
-        chain = chain_to(launch, finding.location, role, origins)
+        tensor = _of_tensor(finding)
+        chain = chain_to(launch, finding.location, finding.operand, origins, tensor=tensor)
         key = finding.kind, finding.operand, str(chain.nearest or finding.location)
         if key not in seen:  # else it is the same mistake at another instruction or in another turn
             seen.add(key)
@@ -356,15 +356,18 @@ class Chain(NamedTuple):
         return next(iter((*self.loads, *self.writers)), None)
 
 
-def chain_to(launch: RepeatedLaunch, at: Location, role: str, origins: Origins | None) -> Chain:
+def chain_to(
+    launch: RepeatedLaunch, at: Location, role: str, origins: Origins | None, *, tensor: bool = False
+) -> Chain:
     """Return what brings the registers of an operand to the matrix instruction at a place; without registers,
-    what it reads from shared memory.
+    what that operand is read from in shared memory.
     """
     code, number = launch.kernel._entry.code, number_of(launch, at)
-    registers = operand_registers(code[number].statement.operand_text or "", role)
+    registers = [] if tensor else operand_registers(code[number].statement.operand_text or "", role)
     loads = sorted(set(loads_of(code, number, registers)), reverse=True)
     written = {} if origins is None else origins.movement.written_by
-    writers = sorted({pc for reader in loads or [number] for pc in written.get(reader, ())})
+    reads = [(load, "") for load in loads] or [(number, role)]
+    writers = sorted({pc for each in reads for pc in written.get(each, ())})
     both = (tuple(code[pc].statement.location() for pc in pcs) for pcs in (loads, writers))
     return Chain(*both)
 
