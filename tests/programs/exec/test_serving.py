@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from warpsim.programs.exec.libraries import HostError
 from warpsim.programs.exec.messages import Gone
 from warpsim.programs.exec.processes import ancestors, descendants, why_unfit
 from warpsim.programs.exec.serving.remote import Remote, prepared
+from warpsim.programs.exec.serving.server import Server
 from warpsim.programs.exec.serving.suites import programs_of
 from warpsim.programs.exec.settings import Settings, settings_of
 from warpsim.programs.exec.tally import Finding, Tally
@@ -322,3 +324,14 @@ def test_ancestors_and_descendants() -> None:
         os.kill(sleeper, signal.SIGKILL)
         child.wait()
     assert list(ancestors(child.pid)) == [child.pid]
+
+
+def test_a_server_that_ends_leaves_no_thread() -> None:
+    """The thread that accepts visitors slept for ever: after 20,000 servers none could be started."""
+    before = set(threading.enumerate())
+    with Server(print):
+        started = set(threading.enumerate()) - before
+    assert started
+    for thread in started:
+        thread.join(10)
+    assert not [thread for thread in started if thread.is_alive()]

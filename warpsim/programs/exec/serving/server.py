@@ -95,6 +95,8 @@ class Server:
         self._ended.set()
         if error is not None:
             self._stop_calls()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts; close() does not
         self._listener.close()
         (self.folder / SOCKET_NAME).unlink(missing_ok=True)
         self._stack.close()
