@@ -41,7 +41,7 @@ class RuleRow:
     exactly and aligned together. ``fraction_bits`` are kept below the largest exponent, which is at least
     ``exponent_floor``; they are None where nothing is aligned, or without a floor.
     ``accumulators`` are formats and significant bits of rounded sums, and ``rounding`` how they are rounded.
-    ``subnormals`` says of A, C and D whether subnormal numbers are kept, ``nan`` is the code that a NaN
+    ``subnormals`` says whether subnormal numbers of A and C reach D, ``nan`` is the code that a NaN
     becomes; None for integers. ``converted`` is the format that operands are converted to before they are
     multiplied, "" where they are not. ``evidence`` counts forms by label, ``chips`` are those compared.
     """
