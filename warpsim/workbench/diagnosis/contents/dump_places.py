@@ -16,8 +16,7 @@ from ....isa.operand_places.placements import ScaleRegisters
 from ....isa.products import Codes, Storage
 from ....isa.registers import Words, unpacked
 from ....isa.warps import WARP
-from ..solving.held_values import whole_views
-from ..solving.views import Index, View, view, views_of
+from ..solving.views import Index, View, view, views_of, whole_views
 
 FIELD_BITS = 4  # of metadata, as the manual counts them
 SCALE_BITS = 8

@@ -18,8 +18,7 @@ from ....isa.codes import integers, values_of
 from ....isa.formats import Format
 from ....isa.products import Codes
 from ..solving.atoms import Flags
-from ..solving.fitting import Fit, Piece, fit
-from ..solving.held_values import Block, Values
+from ..solving.fitting import Block, Fit, Piece, Values, fit
 from ..solving.naming import advice, phrase, spoken, unit_words
 from ..solving.place_words import Speaker, conditions
 from ..solving.views import Index
@@ -246,7 +245,7 @@ class _Search:
             return Name("zero", "they were not written, or were cleared")
         own = replace(piece, within=())
         if piece.source.kind in (*_TILES, "turned", "shift"):
-            own = replace(own, source=Block(0, "own"))
+            own = replace(own, source=Block(0, "own", {}))
         text = phrase(own, own.atom, self.speaker)
         if piece.source.kind == "shift":
             facts = piece.source.facts

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ....base.environment import in_default_environment
 from ....base.errors import OperandError
-from ....isa.codes import values_of
+from ....isa.codes import integers, values_of
 from ....isa.formats import FORMATS, Format
 from ....isa.products import Storage
 from ....isa.registers import Words, unpacked
@@ -21,6 +21,7 @@ from ....isa.registers import Words, unpacked
 Shape = tuple[int, ...]
 
 EQUAL, ZERO_SIGN, NAN_PAYLOAD, ONE_ULP, MORE = range(5)
+_INTEGER_BITS = 16  # an integer that is off by so many bits says nothing
 CLASSES = ("equal", "sign of zero", "NaN payload", "1 ulp", "more")
 _APART = {  # how elements of a class differ; integers have no ulps
     ZERO_SIGN: ("in the sign of zero", ""),
@@ -175,3 +176,17 @@ def ulps(x: int, y: int, element: Format) -> int | None:
         return None
     first, second = (int(place) for place in places_of(codes, element))
     return second - first
+
+
+def closeness(x: npt.NDArray[Any], y: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
+    """Return ``(...)``: 1 for equal codes, less with each bit of the distance in ulps, 0 if none is left."""
+    apart = np.abs(places_of(x, element).astype(np.float64) - places_of(y, element))
+    bits = element.fraction_bits if element.is_float else _INTEGER_BITS
+    near: npt.NDArray[np.float64] = np.clip(1 - np.log2(1 + apart) / bits, 0, 1)
+    return near
+
+
+def numbers(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
+    """Return the values of codes as float64, of the same shape; integers of 64 bits do not occur."""
+    with np.errstate(all="ignore"):
+        return values_of(codes, element) if element.is_float else integers(codes, element).astype(np.float64)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ....isa.codes import codes_of, matrix_of
 from ....isa.products import Codes
 from ....sums.products.gemm import gemm
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..solving.product_loops import Loop, Matrix, View
 from .loop_candidates import Candidate
 

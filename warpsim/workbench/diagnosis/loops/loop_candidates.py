@@ -16,7 +16,7 @@ from ....isa.codes import codes_of, matrix_of
 from ....isa.fragments import codes_from
 from ....isa.products import Codes
 from ....sums.products.gemm import gemm
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..solving.product_loops import Loop, Matrix, Step, View
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ....isa.codes import codes_of
 from ....isa.fragments import codes_from, registers_of
 from ....isa.products import Codes
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..library.mistake import Mistake
 from ..solving.product_loops import Loop, Matrix, Step, View
 from ..solving.step_tiles import weights

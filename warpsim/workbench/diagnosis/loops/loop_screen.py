@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ....sums.execution.pipeline import rule_for
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
+from ..solving.loop_operands import unit_of
 from ..solving.product_loops import Loop, Matrix, View
 from .loop_candidates import Candidate
 
@@ -58,12 +58,7 @@ class Screen:
     @cached_property
     def _unit(self) -> float:
         """Return the unit in the last place of a sum, as a share of its largest term."""
-        element = self.loop.form.d
-        if not element.is_float:
-            return 2.0**-40  # float64 is exact
-        rule = rule_for(self.loop.form)
-        bits = min(element.fraction_bits, getattr(rule.bare, "fraction_bits", element.fraction_bits))
-        return float(2.0**-bits)
+        return unit_of(self.loop.form) or 2.0**-40  # float64 is exact
 
     @cached_property
     def _reach(self) -> float:

@@ -24,7 +24,7 @@ from ....isa.instruction import Instruction
 from ....isa.products import Codes
 from ....ptx.decode import Form, resolved
 from ....sums.products.gemm import gemm
-from ..dumps.closeness import closeness, numbers
+from ..dumps.dump_comparison import closeness, numbers
 from ..dumps.remark import Remark, RemarkKind, remark
 from ..dumps.shared_causes import shared_causes
 from ..dumps.stored_types import Known, stored_as

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....isa.fragments import registers_of
 from ....isa.products import Codes
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..library.mistake import SPELLED
 from ..solving.linear_operands import Numbers, Operand, Tile, selecting_operands
 from ..solving.naming import words

@@ -24,8 +24,7 @@ from ....isa.registers import Words
 from ....ptx.decode import Form, resolved
 from ....sums.execution.inputs import inputs_by_name
 from ...inputs.decimals import Printed
-from ..dumps.closeness import closeness
-from ..dumps.dump_comparison import DumpComparison, classes, places_of
+from ..dumps.dump_comparison import DumpComparison, classes, closeness, places_of
 from ..dumps.remark import Remark
 from ..dumps.wrong_elements import Wrong, wrong_elements
 from ..library.arithmetic_mistakes import legal_ids

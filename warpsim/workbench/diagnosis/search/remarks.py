@@ -18,7 +18,7 @@ from ....base.environment import in_default_environment
 from ....isa.formats import FORMATS
 from ....isa.fragments import codes_from
 from ....isa.registers import Words
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..dumps.remark import Remark, RemarkKind, remark
 from ..dumps.shared_causes import shared_causes
 from ..dumps.stored_types import TYPES

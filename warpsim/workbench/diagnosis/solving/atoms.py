@@ -7,11 +7,11 @@ evaluated on the places that a caller asks for. Knows no values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from itertools import combinations, permutations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,8 @@ import numpy.typing as npt
 from .views import ORDERS, Field, Index, View
 
 Flags = npt.NDArray[np.bool_]
-Facts = dict[str, Any]
+Facts = Mapping[str, Any]
+Made = TypeVar("Made")
 Evaluate = Callable[[Index, Index], Index]  # numbers of atoms (m,), places (n,) -> sources (m, n)
 _KNOWN_BEST = ("words", "registers", "matrix")  # views whose fields users know best
 _SMALL = 32  # values of a field, up to which every factor, order of bits and pair of values is an atom
@@ -29,6 +30,7 @@ _STEPS = 17  # over an edge
 _COMPARED = 1 << 10  # places, up to which each table is kept once
 _SAMPLED = 16  # places, by which tables are compared first
 _KEPT = 1 << 22  # sources, up to which tables are kept in memory
+_REMEMBERED = 32  # operands whose atoms, or predicates, are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +79,9 @@ class Atoms:
 
     def __init__(self, views: Sequence[View]) -> None:
         self.places = len(views[0].coordinates)
-        groups = [_unchanged(views[0]), *(group for view in views for group in _groups(view))]
-        groups += _renumbered(views)
+        unchanged = (_Step(0, "unchanged", {}, None),)
+        groups = [_Group(views[0], unchanged, lambda which, at: np.repeat(at[None], len(which), 0))]
+        groups += [*(group for view in views for group in _groups(view)), *_renumbered(views)]
         steps = [step for group in groups for step in group.steps]
         costs = np.array([step.cost for step in steps])
         number = np.repeat(np.arange(len(groups)), [len(group.steps) for group in groups])
@@ -162,15 +165,26 @@ def _first_of_equal(tables: npt.NDArray[np.int32], order: Index) -> Index:
     return order[np.sort(first)]
 
 
+def _once(make: Callable[[Sequence[View]], Made]) -> Callable[[Sequence[View]], Made]:
+    """Make something of equal views once: forms of other types have the same layouts."""
+    known: dict[Any, Made] = {}
+
+    @wraps(make)
+    def made(views: Sequence[View]) -> Made:
+        key = tuple((view.name, view.fields, view.coordinates.tobytes()) for view in views)
+        if key not in known:
+            if len(known) > _REMEMBERED:
+                known.clear()
+            known[key] = make(views)
+        return known[key]
+
+    return made
+
+
+@_once
 def atoms(views: Sequence[View]) -> Atoms:
     """Return all atoms of views of the same places."""
     return Atoms(views)
-
-
-def _unchanged(view: View) -> _Group:
-    return _Group(
-        view, (_Step(0, "unchanged", {}, None),), lambda which, places: np.repeat(places[None], len(which), 0)
-    )
 
 
 def _groups(view: View) -> Iterator[_Group]:
@@ -494,7 +508,22 @@ class Predicates:
     def __len__(self) -> int:
         return len(self.facts)
 
+    def where(self, number: int, *, inside: bool = True) -> Where:
+        """Return a set, or its complement."""
+        return Where(self.views[number], self.facts[number], self.masks[number], inside)
 
+
+@dataclass(frozen=True, eq=False)
+class Where:
+    """A set of places: a view and the facts of its predicate; ``inside`` is not set for its complement."""
+
+    view: View
+    facts: Facts
+    mask: Flags
+    inside: bool = True
+
+
+@_once
 def predicates(views: Sequence[View]) -> Predicates:
     """Return sets of places: by a bit or value of a field, a bound, or two bits of small fields."""
     found = [

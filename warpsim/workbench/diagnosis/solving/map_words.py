@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..library.mistake import SPELLED
-from .atoms import Facts
+from .atoms import Facts, Where
 from .place_words import UNITS, Speaker, bit_words, plural, where
-from .solving import Places
 from .views import ACCUMULATORS, SELECTED, View
 
 CHUNK = "16-byte chunk"
@@ -103,7 +102,7 @@ def _added(facts: Facts, speaker: Speaker, view: View) -> str:
         return _swizzled({**facts, "width": 1}, speaker, view)
     size, other_size = (view.fields[view.field(name)].size for name in (field, other))
     exchanged = _xor({"field": field, "size": size, "by": 1 << bit}, speaker, view)
-    within = Places(view, {"field": other, "size": other_size, "bit": other_bit, "is": 1}, np.zeros(0, bool))
+    within = Where(view, {"field": other, "size": other_size, "bit": other_bit, "is": 1}, np.zeros(0, bool))
     return exchanged + where((within,), speaker)
 
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ....base.errors import present
 from ....isa.fragments import columns_of, require_sparse
+from ..dumps.dump_comparison import numbers
 from .linear_operands import Numbers, Operand, Tile
 from .screening import EVERYWHERE, Candidates, all_sums, alternatives, costs, evaluated, left_out
-from .value_functions import decoded
 from .views import NOTHING, Index
 
 _BLOCK = 1 << 22  # pairs at once
@@ -65,7 +65,7 @@ def elements(tile: Tile, wrong: npt.NDArray[np.bool_], near: Numbers | float) ->
 
     None where no wrong element is off by more than what sums may be apart from D: all pairs would agree.
     """
-    off = np.abs(tile.result - decoded(tile.expected, tile.instruction.d))
+    off = np.abs(tile.result - numbers(tile.expected, tile.instruction.d))
     wrong = wrong.reshape(off.shape) & ~(off <= float(np.nanmax(near)))
     if not wrong.any():
         return []

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..library.mistake import SPELLED
-from .atoms import Facts
-from .solving import Places
+from .atoms import Facts, Where
 
 UNITS = {32: "register", 16: "16-bit half", 8: "byte", 4: "nibble", 2: "index", 1: "bit"}
 _PLURALS = {"index": "indices", "16-bit half": "16-bit halves"}
@@ -58,7 +57,7 @@ def plural(noun: str) -> str:
     return f"{_PLURALS.get(first, first + 's')}{inside}{rest}"
 
 
-def places(within: Sequence[Places], speaker: Speaker) -> str:
+def places(within: Sequence[Where], speaker: Speaker) -> str:
     """Return a set of places as the subject of a sentence, with its verb: ``lanes 16-31 are``."""
     noun = _noun(within, speaker)
     if noun is None:
@@ -67,7 +66,7 @@ def places(within: Sequence[Places], speaker: Speaker) -> str:
     return f"{text} {'are' if plural_verb else 'is'}"
 
 
-def where(within: Sequence[Places], speaker: Speaker) -> str:
+def where(within: Sequence[Where], speaker: Speaker) -> str:
     """Return a set of places at the end of a sentence: ``on odd lanes only``; empty for all places."""
     noun = _noun(within, speaker)
     if noun is not None:
@@ -75,7 +74,7 @@ def where(within: Sequence[Places], speaker: Speaker) -> str:
     return f", only where {conditions(within, speaker)}" if within else ""
 
 
-def _noun(within: Sequence[Places], speaker: Speaker) -> tuple[str, bool] | None:
+def _noun(within: Sequence[Where], speaker: Speaker) -> tuple[str, bool] | None:
     """Return places as a noun and whether it is a plural; None where they are no range, nor odd or even."""
     if len(within) != 1 or "field" not in within[0].facts or "other" in within[0].facts:
         return None
@@ -114,7 +113,7 @@ def _range(facts: Facts) -> tuple[int | None, int | None]:
     return None, None
 
 
-def condition(within: Places, speaker: Speaker) -> str:
+def condition(within: Where, speaker: Speaker) -> str:
     """Return a set of places as a condition: ``lane >= 16``."""
     facts = within.facts
     if "bits" in facts:

@@ -22,7 +22,7 @@ from ....isa.products import Codes
 from ....isa.sparsity import compress
 from ....isa.warps import WARP
 from ....sums.execution.interface import pack_metadata
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part
 from ..library.setting import Registers, Setting, SharedTiles
 

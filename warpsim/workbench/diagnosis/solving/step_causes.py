@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ....isa.codes import codes_of, matrix_of
 from ....isa.fragments import codes_from, registers_of
 from ....isa.products import Codes
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..library.mistake import SPELLED
 from .product_loops import Loop, Matrix, Step, View, scaled_matrices
 from .step_tiles import Mixture, Tiles, mixture, ordered, simple, weights

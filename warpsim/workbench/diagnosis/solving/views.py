@@ -20,6 +20,7 @@ from ....isa.layouts.fragment_layout import COLUMN, ROW, Layout
 from ....isa.warps import WARP
 
 Index = npt.NDArray[np.intp]
+Numbers = npt.NDArray[np.float64]
 NOTHING = -1  # the source of a place that holds zero
 ACCUMULATORS = "accumulators"  # the view of A by its order where D of the product before is packed as A
 SELECTED = "selected lanes"  # the view of metadata by the lanes that each selector reads, in their order
@@ -90,6 +91,11 @@ class View:
         inside = np.asarray(((coordinates >= 0) & (coordinates < self.sizes)).all(axis=-1))
         packed = np.where(inside, coordinates @ (1 << self.shifts), 0)
         return np.where(inside, self.places.take(packed), -1)
+
+    def of(self, places: Index) -> View:
+        """Return the view of some of the places."""
+        names = [field.name for field in self.fields]
+        return view(self.name, list(zip(names, self.coordinates[places].T, strict=True)))
 
     def field(self, name: str) -> int:
         """Return the number of the field of a name; raises KeyError."""
@@ -213,6 +219,38 @@ def matrix_views(
                 ("place", inner % width),
             ),
         )
+
+
+# --- whole matrices of an operand ------------------------------------------------------------------------
+
+
+def tile_places(shape: tuple[int, int], tile: tuple[int, int], size: tuple[int, int]) -> Index:
+    """Return the places of a tile of ``size`` at an element of a matrix."""
+    row, column = np.indices(size).reshape(2, -1)
+    return np.asarray((row + tile[0]) * shape[1] + column + tile[1], np.intp)
+
+
+@lru_cache(maxsize=64)
+def whole_views(instruction: Instruction, operand: str, shape: tuple[int, int]) -> tuple[View, ...]:
+    """Return the views of all elements of a matrix of whole tiles of an operand.
+
+    Those of one tile have the tile's row and step, or row and column, before their fields.
+    """
+    rows, columns = instruction.matrix_shape(operand)
+    row, column = np.indices(shape).reshape(2, -1)
+    inside = row % rows * columns + column % columns
+    names = {"a": ("row tile", "k step"), "b": ("k step", "column tile")}.get(
+        operand, ("row tile", "column tile")
+    )
+    tiles = [(names[0], row // rows), (names[1], column // columns)]
+    found = []
+    for each in views_of(instruction, operand):
+        if each.name != "matrix" and len(each.coordinates) == rows * columns:
+            fields = [(own.name, each.coordinates[inside, at]) for at, own in enumerate(each.fields)]
+            before = 1 if each.name == ACCUMULATORS and operand == "a" else 0  # its lines, as in the matrix
+            found.append(view(each.name, [tiles[0], *fields[:before], tiles[1], *fields[before:]]))
+    bits = instruction.storage(operand).bits
+    return (*found, *matrix_views(shape, bits, along_rows=operand == "b"))
 
 
 # --- metadata and scales ---------------------------------------------------------------------------------
