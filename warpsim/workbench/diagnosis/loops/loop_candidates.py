@@ -1,23 +1,34 @@
-"""The sums of a loop in another order.
+"""Candidates of a loop: what each would add to D, which of them may give D, and sums in another order.
 
-A candidate knows what it would change in one tile, roughly, and D of all tiles, exactly. Steps and operands
-are solved elsewhere.
+A candidate knows what it would change in one tile, roughly, and D of all tiles, exactly. It is let pass
+unless some element is further off than roundings can take it: each step rounds, at most, in proportion to the
+largest sum that its terms can come to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ....isa.codes import codes_of, matrix_of
-from ....isa.fragments import codes_from
+from ....isa.codes import codes_of
 from ....isa.products import Codes
 from ....sums.products.gemm import gemm
 from ..dumps.dump_comparison import numbers
-from ..solving.product_loops import Loop, Matrix, Step, View
+from ..solving.loop_operands import unit_of
+from ..solving.product_loops import Loop, Matrix, View
+
+_ROUNDINGS = 8  # of the unit, of a step: products cut, groups, the sum, in the right D and in the candidate's
+_OTHER = 2.0**-10  # the unit of candidates with another arithmetic, such as f16 accumulators
+_WRAP = 2.0**32
+_SCALED = 64.0  # products of a block may be so much larger than their sum
+_ORDER_ADVICE = "the sums are right, and in another order: warpsim.gemm computes this order too"
+_TURNS = 2, 4  # accumulators
+_OPTIONS = {"split_k": (2, 4, 8), "promote_every": (1, 2, 4, 8)}  # of gemm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,106 +51,80 @@ class Candidate:
         return (self.name, self.advice) if self.described is None else self.described()
 
 
-def exactly(
-    loop: Loop, steps: Sequence[Step], c: Any = None, after: Callable[[Any], Any] | None = None
-) -> Callable[[], Codes]:
-    """Return a function that computes D of all tiles, from registers of C, with ``after`` applied."""
-
-    def run() -> Codes:
-        codes = loop.chain(steps, loop.accumulators if c is None else c)
-        return codes if after is None else after(codes)
-
-    return run
-
-
-class Candidates:
-    """Those of the order of sums, judged on one view."""
+class Screen:
+    """How far the roundings of one loop reach in the elements of a view."""
 
     def __init__(self, loop: Loop, view: View) -> None:
-        self.loop, self.view, self.each = loop, view, loop.contributions(view)
+        self.loop, self.view = loop, view
 
-    def __iter__(self) -> Iterator[Candidate]:
-        yield from self._of_order()
+    def off(
+        self, candidate: Candidate, seen: tuple[Matrix, Matrix, npt.NDArray[np.bool_]], size: float
+    ) -> float:
+        """Return how far a candidate is off, in units of what roundings may come to; below 1 it may be exact.
 
-    def _candidate(
-        self, name: str, advice: str, change: Matrix, steps: list[Step], c: Any = None
-    ) -> Candidate:
-        return Candidate(
-            kind="sums", name=name, advice=advice, change=change, exact=exactly(self.loop, steps, c)
-        )
-
-    def _plus(self, codes: Codes, c: Matrix, factor: float) -> Codes:
-        element = self.loop.form.d
+        ``seen`` is what D has more than expected, how far that is known, and where. ``size`` is the largest
+        element of D, and of what it has more.
+        """
+        rest, spread, known = seen
         with np.errstate(all="ignore"):
-            total = matrix_of(codes, element) + (c * factor).astype(element.dtype)
-            return codes_of(np.asarray(total, element.dtype), element, "D")
+            apart = np.abs(rest - candidate.change)
+            if not self.loop.form.d.is_float:
+                apart = np.abs(apart - _WRAP * np.round(apart / _WRAP))  # sums wrap
+            far = np.maximum(apart - spread, 0)[known]
+        unit = unit_of(self.loop.form) or 2.0**-40  # float64 is exact
+        unit = max(unit, _OTHER) if candidate.rounds_otherwise else unit
+        reach = max(self._reach, candidate.reach, size)
+        limit = _ROUNDINGS * (self.loop.steps + 2) * unit * reach + 2.0**-1022
+        return float(largest(far) / limit)  # what is not finite may be anything
 
-    # --- order ---
-
-    def _of_order(self) -> Iterator[Candidate]:
-        """Yield the same sums in another order, which changes roundings only."""
+    @cached_property
+    def _reach(self) -> float:
+        """Return the largest sum that the terms can come to: no sum on the way is larger."""
         loop, form = self.loop, self.loop.form
-        if not form.d.is_float:
-            return
-        nothing = np.zeros_like(self.each[0])
-        advice = "the sums are right, and in another order: warpsim.gemm computes this order too"
-        plain = loop.plain()
-        yield self._candidate("steps in descending order of k (reverse)", advice, nothing, plain[::-1])
-        zero = np.zeros_like(loop.accumulators)
-        c = numbers(codes_from(loop.accumulators, form, "c"), form.c)
-        yield Candidate(
-            kind="sums",
-            name="C added in the end (epilogue), not in the beginning",
-            advice=advice,
-            change=nothing,
-            exact=exactly(loop, plain, zero, lambda d: self._plus(d, c, 1.0)),
+        a, b, c = (
+            largest(numbers(codes, element))
+            for codes, element in ((loop.a, form.a), (loop.b, form.b), (loop.c, form.c))
         )
-        yield from self._interleaved(nothing, advice)
-        for option, number, text in _ORDERS:
-            yield Candidate(
-                kind="sums",
-                name=f"{option}={number}{text.format(number)}",
-                advice=advice,
-                change=nothing,
-                exact=lambda more={option: number}: self._computed(more),  # type: ignore[misc]
-            )
+        if form.scale is None:
+            return float(loop.a.shape[1] * a * b + c)
+        with np.errstate(all="ignore"):
+            return _SCALED * largest(np.abs(loop.contributions(self.view)).sum(axis=0)) + c
 
-    def _interleaved(self, nothing: Matrix, advice: str) -> Iterator[Candidate]:
-        """Yield several accumulators that take turns, added in the end."""
-        loop = self.loop
-        for count in (2, 4):
-            if count < loop.steps:
-                for first, text in ((True, "C in the first"), (False, "C added last")):
-                    yield Candidate(
-                        kind="sums",
-                        name=f"{count} accumulators take turns, {text}",
-                        advice=advice,
-                        change=nothing,
-                        exact=lambda n=count, c=first: self._in_turns(n, c),  # type: ignore[misc]
-                    )
 
-    def _in_turns(self, count: int, c_first: bool) -> Codes:
-        loop, plain = self.loop, self.loop.plain()
-        zero = np.zeros_like(loop.accumulators)
+def largest(values: Matrix) -> float:
+    """Return the largest size of a finite value."""
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0))
+
+
+def orders(loop: Loop, view: View) -> Iterator[Candidate]:
+    """Yield the same sums in another order, which changes roundings only; none of integers."""
+    if not loop.form.d.is_float:
+        return
+    plain, zero = loop.plain(), np.zeros_like(loop.accumulators)
+
+    def in_turns(count: int, c_first: bool) -> Codes:
+        """Return D of several accumulators that take turns, added in the end."""
         total = loop.chain(plain[::count], loop.accumulators if c_first else zero)
         for at in range(1, count):
-            part = loop.chain(plain[at::count], zero)
-            total = self._plus(total, numbers(part, loop.form.d), 1.0)
-        c = numbers(codes_from(loop.accumulators, loop.form, "c"), loop.form.c)
-        return total if c_first else self._plus(total, c, 1.0)
+            total = loop.plus(total, numbers(loop.chain(plain[at::count], zero), loop.form.d))
+        return total if c_first else loop.plus(total, loop.c_values)
 
-    def _computed(self, options: dict[str, int]) -> Codes:
-        loop, given = self.loop, self.loop.given
-        d = gemm(loop.form, given.A, given.B, given.C, **given.scales, **options)  # type: ignore[arg-type]
+    def computed(**options: Any) -> Codes:
+        given = loop.given
+        d = gemm(loop.form, given.A, given.B, given.C, **given.scales, **options)
         return loop.tiles_of(codes_of(d, loop.form.d, "D"))
 
-
-_ORDERS = (
-    ("split_k", 2, ": split in {} runs along k"),
-    ("split_k", 4, ": split in {} runs along k"),
-    ("split_k", 8, ": split in {} runs along k"),
-    ("promote_every", 1, ""),
-    ("promote_every", 2, ""),
-    ("promote_every", 4, ""),
-    ("promote_every", 8, ""),
-)
+    runs: dict[str, Callable[[], Codes]] = {
+        "steps in descending order of k (reverse)": lambda: loop.chain(plain[::-1], loop.accumulators),
+        "C added in the end (epilogue), not in the beginning": partial(in_turns, 1, False),
+    }
+    for count in (count for count in _TURNS if count < loop.steps):
+        for first, text in ((True, "C in the first"), (False, "C added last")):
+            runs[f"{count} accumulators take turns, {text}"] = partial(in_turns, count, first)
+    for option, every in _OPTIONS.items():
+        for number in every:
+            split = f": split in {number} runs along k" * (option == "split_k")
+            runs[f"{option}={number}{split}"] = partial(computed, **{option: number})
+    nothing = np.zeros_like(loop.contributions(view)[0])
+    for name, run in runs.items():
+        yield Candidate(kind="sums", name=name, advice=_ORDER_ADVICE, change=nothing, exact=run)

@@ -21,6 +21,7 @@ from ....isa.formats import Format
 from ....isa.layouts.swizzle import Swizzle
 from ..descriptors.described_tiles import codes_at, view_addresses
 from ..descriptors.descriptor_views import UNIT, DescriptorView, differences, rewrites
+from ..library.mistake import Mistake
 from ..library.setting import Registers
 from ..solving.product_loops import Loop, View
 from .loop_candidates import Candidate
@@ -132,8 +133,12 @@ class Memory:
                     if change is None or (key := self._key(operand, change)) in seen:
                         continue
                     seen.add(key)
-                    name = f"{operand.upper()} descriptor: {phrase}"
-                    yield from within.made(name, f"the tile lies {major}-major, swizzle {swizzle}", change)
+                    mistake = Mistake(
+                        name=f"{operand.upper()} descriptor: {phrase}",
+                        advice=f"the tile lies {major}-major, swizzle {swizzle}",
+                        operands=(operand,),
+                    )
+                    yield from within.made(mistake, change)
 
     def _tile(self, operand: str, major: Major, swizzle: Swizzle) -> Tile | None:
         """Return the operand's, where it can lie like that."""

@@ -1,12 +1,12 @@
-"""Mistakes within the instructions of a loop along k, in every step or in one step.
+"""Mistakes within the instructions of a loop along k: in every step, in one, or with weights of steps and C.
 
-Knows what a mistake changes in the registers of a step. Does not know the mistakes.
+Knows what a mistake changes in the registers of a step. Weights are solved from D; those that are all 1 are
+no second mistake. Does not know the mistakes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,15 @@ from ..library.arithmetic_mistakes import Arithmetic
 from ..library.mistake import Mistake
 from ..library.setting import Registers
 from ..solving.product_loops import Loop, Matrix, Step, View
-from .loop_candidates import Candidate
+from ..solving.step_tiles import weights
+from ..solving.step_words import weights_text
+from .loop_candidates import Candidate, largest
 
 Tiles = int | slice  # a single tile, or all
 # registers (steps, …) or (steps, tiles, …), of which steps and tiles -> those that change
 Change = Callable[[Registers, Sequence[int], Tiles], Registers]
+_EVERY = "in every step (all steps): "
+_MOST = 8  # times that a step is executed
 
 
 class WithinSteps:
@@ -31,27 +35,46 @@ class WithinSteps:
         self.loop, self.view, self.each = loop, view, loop.contributions(view)
 
     def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
-        """Yield those of the library that change what steps read or compute."""
+        """Yield those that change what steps read or compute."""
         for mistake in mistakes:
-            if mistake.arithmetic is not None or (
-                mistake.change is not None and not {"c", "d"} & {*mistake.operands}
-            ):
-                for candidate in self.made(
-                    mistake.name, mistake.advice, _change_of(mistake), mistake.arithmetic
-                ):
-                    yield candidate if mistake.describe is None else _named_later(candidate, mistake)
+            if mistake.arithmetic is not None or _is_read(mistake):
+                yield from self.made(mistake, _change_of(mistake))
 
-    def in_every_step(
-        self, mistakes: Iterable[Mistake]
-    ) -> Iterator[tuple[Mistake, Matrix, Callable[[], list[Step]]]]:
-        """Yield mistakes in every step, what the steps add with them, and those steps."""
-        for mistake in mistakes:
-            if mistake.arithmetic is not None or mistake.change is None or {"c", "d"} & {*mistake.operands}:
-                continue
-            change = _change_of(mistake)
-            wrong = self._wrong(change, None)
-            if (wrong != self.each).any():
-                yield mistake, wrong, lambda change=change: self._steps(change, range(self.loop.steps))  # type: ignore[misc]
+    def made(self, mistake: Mistake, change: Change) -> Iterator[Candidate]:
+        """Yield one change in every step, and in each."""
+        count, arithmetic = self.loop.steps, mistake.arithmetic
+        with np.errstate(all="ignore"):
+            more = self._wrong(change, arithmetic) - self.each
+            whole = more.sum(axis=0)
+        if arithmetic is None and not more.any():
+            return  # another arithmetic may add the same to nothing, and something else to a sum
+        yield self._candidate(_EVERY, whole, mistake, change, range(count))
+        for at in range(count if count > 1 else 0):
+            yield self._candidate(f"in step {at} only: ", more[at], mistake, change, (at,))
+
+    def _candidate(
+        self, where: str, more: Matrix, mistake: Mistake, change: Change, steps: Sequence[int]
+    ) -> Candidate:
+        def words() -> tuple[str, str]:
+            return f"{where}{mistake.named.name}", mistake.named.advice
+
+        def run() -> Codes:
+            return self.loop.chain(self._steps(change, steps, mistake.arithmetic), self.loop.accumulators)
+
+        return Candidate(
+            name=f"{where}{mistake.name}",
+            advice=mistake.advice,
+            change=more,
+            exact=run,
+            rounds_otherwise=mistake.arithmetic is not None,
+            reach=self._right_reach + self.loop.steps * largest(more),
+            described=words,
+        )
+
+    @cached_property
+    def _right_reach(self) -> float:
+        with np.errstate(all="ignore"):
+            return largest(np.abs(self.each).sum(axis=0))
 
     def _steps(
         self, change: Change, where: Sequence[int], arithmetic: Arithmetic | None = None
@@ -67,69 +90,50 @@ class WithinSteps:
             steps[at] = registers | changed, arithmetic or how
         return steps
 
-    def made(
-        self, name: str, advice: str, change: Change, arithmetic: Arithmetic | None = None
-    ) -> Iterator[Candidate]:
-        """Yield one change in every step, and in each."""
-        count = self.loop.steps
-        with np.errstate(all="ignore"):
-            more = self._wrong(change, arithmetic) - self.each
-            whole = more.sum(axis=0)
-        if arithmetic is None and not more.any():
-            return  # another arithmetic may add the same to nothing, and something else to a sum
-        every = f"in every step (all steps): {name}"
-        yield self._candidate(every, advice, whole, change, arithmetic, range(count))
-        for at in range(count if count > 1 else 0):
-            yield self._candidate(f"in step {at} only: {name}", advice, more[at], change, arithmetic, (at,))
-
-    def _wrong(self, change: Change, arithmetic: Arithmetic | None) -> Matrix:
+    def _wrong(self, change: Change, arithmetic: Arithmetic | None = None) -> Matrix:
         """Return ``(steps, m, n)``: what the steps add with the mistake."""
         registers = {name: words[:, self.view.tile] for name, words in self.loop.registers.items()}
         changed = change(registers, range(self.loop.steps), self.view.tile)
         return self.loop.contributions(self.view, arithmetic, **changed)
 
-    def _candidate(
-        self,
-        name: str,
-        advice: str,
-        more: Matrix,
-        change: Change,
-        arithmetic: Arithmetic | None,
-        where: Sequence[int],
-    ) -> Candidate:
-        def run() -> Codes:
-            return self.loop.chain(self._steps(change, where, arithmetic), self.loop.accumulators)
+    # --- together with weights of steps and of C ---
 
-        return Candidate(
-            name=name,
-            advice=advice,
-            change=more,
-            exact=run,
-            rounds_otherwise=arithmetic is not None,
-            reach=self._reach(more),
-        )
+    def weighted(self, mistakes: Iterable[Mistake], d: Matrix, near: Matrix) -> Iterator[Candidate]:
+        """Yield mistakes in every step with the weights that give ``d``, which roundings take by ``near``."""
+        loop, steps = self.loop, self.loop.steps
+        c = self.view.part.of_result(loop.c_values[self.view.tile])
+        for mistake in mistakes:
+            if mistake.arithmetic is not None or not _is_read(mistake):
+                continue
+            change = _change_of(mistake)
+            wrong = self._wrong(change)
+            if not (wrong != self.each).any():
+                continue
+            parts = np.concatenate([wrong, c[None]]) if c.any() else wrong
+            solved = weights(parts.reshape(len(parts), -1), d.reshape(-1), near.reshape(-1))
+            if solved is None:
+                continue
+            theta, of_c = solved.theta[:steps], float(solved.theta[-1]) if c.any() else 1.0
+            whole = ((theta >= 0) & (theta % 1 == 0) & (theta <= _MOST)).all()
+            if not whole or ((theta == 1).all() and of_c == 1):
+                continue
 
-    def _reach(self, more: Matrix) -> float:
-        """Return what a step may come to with what it adds more."""
-        finite = np.abs(more[np.isfinite(more)])
-        return float(self._right_reach + self.loop.steps * finite.max(initial=0))
+            def run(change: Change = change, theta: Matrix = theta, of_c: float = of_c) -> Codes:
+                made = self._steps(change, range(steps))
+                chosen = [made[at] for at, n in enumerate(theta.astype(int).tolist()) for _ in range(n)]
+                return loop.chain(chosen, loop.times_c(of_c))
 
-    @cached_property
-    def _right_reach(self) -> float:
-        with np.errstate(all="ignore"):
-            sums = np.abs(self.each).sum(axis=0)
-        return float(sums[np.isfinite(sums)].max(initial=0))
+            yield Candidate(
+                name=f"{_EVERY}{mistake.named.name} + {weights_text(theta.tolist(), of_c)}",
+                advice="two mistakes together",
+                change=np.tensordot(theta, wrong, 1) - self.each.sum(axis=0) + (of_c - 1) * c,
+                exact=run,
+            )
 
 
-def _named_later(candidate: Candidate, mistake: Mistake) -> Candidate:
-    """Return a candidate that finds the words of its mistake when they are asked for."""
-    where = candidate.name.removesuffix(mistake.name)
-
-    def words() -> tuple[str, str]:
-        named = mistake.named
-        return f"{where}{named.name}", named.advice
-
-    return replace(candidate, described=words)
+def _is_read(mistake: Mistake) -> bool:
+    """Return whether it changes what steps read besides C."""
+    return mistake.change is not None and not {"c", "d"} & {*mistake.operands}
 
 
 def _change_of(mistake: Mistake) -> Change:

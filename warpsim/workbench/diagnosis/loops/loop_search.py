@@ -38,11 +38,9 @@ from ..solving.other_causes import other_causes
 from ..solving.product_loops import Given, Loop, View
 from ..solving.step_causes import Solution, StepCauses, plain_sum
 from .left_values import kept_accumulators, tails
-from .loop_candidates import Candidate, Candidates
+from .loop_candidates import Candidate, Screen, orders
 from .loop_memory import Memory
 from .loop_mistakes import WithinSteps
-from .loop_pairs import Pairs
-from .loop_screen import Screen
 from .step_operands import moved_in_every_step
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
@@ -51,9 +49,10 @@ _SHOWN = 8
 _CLOSE = 0.25  # of D's bits: others are not shown as near
 _NEARER = 1 / 32  # than the right D is
 _ALIKE = 6  # that change the same, all of them computed
-_LISTED = 4  # tiles
 _SIDE = 16  # rows and columns of a large tile, on which candidates are judged
 _CUT = 1 / 16  # of D's elements that are zero, and of the right elements that are negative
+_CHEAP = 1  # stages that are tried whatever the remarks on D
+_SIMPLE = 2.0  # cost of maps that are tried in single steps, before ReLU and beside weights of steps
 
 
 Watch = Callable[[int, int], None]
@@ -202,8 +201,8 @@ class _Search:
         if exact := self._exact(self._steps) or self._exact(self._operands) or self._exact(self._selected()):
             return exact, ()
         seen += [self._near_cause(solution) for solution in self._operands[:_SHOWN]]
-        for number, stage in enumerate(chain(stages(self.loop, self.view, self._pairs), ((),))):
-            if number == CHEAP and self._is_explained:
+        for number, stage in enumerate(chain(self._stages(), ((),))):
+            if number == _CHEAP and self._is_explained:
                 break
             causes = [self._together(alike) for alike in self._best(stage)]
             if matches := [cause for cause in causes if cause.fraction == 1]:
@@ -308,7 +307,7 @@ class _Search:
             return ()
         self.cut = True
         del self._steps  # zeros of D are not known now
-        stage = chain.from_iterable(islice(stages(self.loop, self.view), CHEAP))
+        stage = chain.from_iterable(islice(self._stages(), _CHEAP))
         exact = [*self._exact(self._steps)]
         causes = [self._together(alike) for alike in self._best(stage)] if not exact else []
         exact += [cause for cause in causes if cause.fraction == 1]
@@ -325,24 +324,15 @@ class _Search:
             return ""
         text = f"{count} of {len(self.wrong)} tiles of {loop.form.shape.m} x {loop.form.shape.n}"
         known = {tile.tobytes(): at for at, tile in enumerate(self.expected_tiles)}
-        moved = []
-        empty = [at for at in np.flatnonzero(self.wrong).tolist() if not self.wanted_tiles[at].any()]
-        if empty:
-            named = ", ".join(map(self._named, empty[:_LISTED])) + ", …" * (len(empty) > _LISTED)
-            text += f"; tile{'s'[: len(empty) > 1]} {named} all zero: not stored"
-        for at in np.flatnonzero(self.wrong).tolist():
+        moved, wrong = [], np.flatnonzero(self.wrong).tolist()
+        if empty := [at for at in wrong if not self.wanted_tiles[at].any()]:
+            text += f"; tile{'s'[: len(empty) > 1]} {loop.named(empty)} all zero: not stored"
+        for at in wrong:
             other = known.get(self.wanted_tiles[at].tobytes())
             if other is not None:
-                moved.append(f"tile {self._named(at)} holds what belongs in tile {self._named(other)}")
+                moved.append(f"tile {loop.named([at])} holds what belongs in tile {loop.named([other])}")
         more = f", and {len(moved) - 4} more" if len(moved) > 4 else ""
         return "; ".join([text, *moved[:4]]) + more
-
-    def _wrong_tiles(self) -> str:
-        places = np.flatnonzero(self.wrong).tolist()
-        return ", ".join(map(self._named, places[:_LISTED])) + ", …" * (len(places) > _LISTED)
-
-    def _named(self, at: int) -> str:
-        return f"({at // self.loop.columns}, {at % self.loop.columns})"
 
     def _remarks(self) -> tuple[Remark, ...]:
         """Return remarks on D, and what the wrong rows and columns of the view's tile share."""
@@ -352,7 +342,7 @@ class _Search:
         if hidden := tuple(masked(expected, wanted, self.whole[0] == self.whole[1])):
             return hidden
         at = self.view.tile
-        where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
+        where = f"in tile {self.loop.named([at])} " * (len(self.wrong) > 1)
         wrong = self.expected_tiles[at] != self.wanted_tiles[at]
         return (
             *self._seen_in_d,
@@ -377,14 +367,20 @@ class _Search:
         )
         return remarks(seen)
 
-    @cached_property
-    def _pairs(self) -> Pairs:
-        """Mistakes in every step together with weights of steps, which the view of D is solved for."""
-        of_tile = (self.loop.tiles_of(x)[self.view.tile] for x in (self.whole[1], self._near))
-        wanted, near = (self.view.part.of_result(x) for x in of_tile)
-        return Pairs(self.loop, self.view, numbers(wanted, self.loop.form.d), near)
-
     # --- candidates ---
+
+    def _stages(self) -> Iterator[Iterator[Candidate]]:
+        """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
+        loop, view, element = self.loop, self.view, self.loop.form.d
+        within = WithinSteps(loop, view)
+        causes = *other_causes(loop.setting), *simple_maps(loop.setting, _SIMPLE)
+        memory = kept_accumulators(loop, view), tails(loop, view)
+        yield chain(orders(loop, view), within(causes), *memory)
+        if loop.setting.tiles is not None:
+            yield Memory(loop, view).candidates(within)
+        of_tile = (loop.tiles_of(x)[view.tile] for x in (self.whole[1], self._near))
+        wanted, near = (view.part.of_result(x) for x in of_tile)
+        yield within.weighted(causes, numbers(wanted, element), near)
 
     def _best(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
         """Return candidates that change what D has more than expected, the nearest first, equals together."""
@@ -441,7 +437,8 @@ class _Search:
         (name, advice), equal = candidate.words, (codes == self.wanted_tiles) | ~self.inside
         partly = equal | (self.expected_tiles == self.wanted_tiles)
         if not candidate.whole and not equal.all() and partly.all() and (self.wrong == 0).any():
-            name, equal = f"{name}, in tiles {self._wrong_tiles()} only", partly
+            wrong = np.flatnonzero(self.wrong).tolist()
+            name, equal = f"{name}, in tiles {self.loop.named(wrong)} only", partly
         return LoopCause(
             name=name,
             advice=advice,
@@ -449,22 +446,3 @@ class _Search:
             fraction=float(equal[self.inside].mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),
         )
-
-
-# --- the order of candidates ---------------------------------------------------------------------------
-
-
-CHEAP = 1  # stages that are tried whatever the remarks on D
-_SIMPLE = 2.0  # cost of maps that are tried in single steps, before ReLU and beside weights of steps
-
-
-def stages(loop: Loop, view: View, pairs: Pairs | None = None) -> Iterator[Iterator[Candidate]]:
-    """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
-    within = WithinSteps(loop, view)
-    causes = *other_causes(loop.setting), *simple_maps(loop.setting, _SIMPLE)
-    memory = kept_accumulators(loop, view), tails(loop, view)
-    yield chain(Candidates(loop, view), within(causes), *memory)
-    if loop.setting.tiles is not None:
-        yield Memory(loop, view).candidates(within)
-    if pairs is not None:
-        yield pairs(causes)

@@ -15,12 +15,12 @@ from ....isa.fragments import registers_of
 from ....isa.products import Codes
 from ..dumps.dump_comparison import numbers
 from ..library.mistake import SPELLED
-from ..solving.linear_operands import Numbers, Operand, Tile, selecting_operands
+from ..solving.linear_operands import Operand, Tile, selecting_operands
 from ..solving.naming import words
 from ..solving.product_loops import Loop
 from ..solving.solving import Explanation, single_causes
 from ..solving.step_causes import Solution
-from ..solving.views import Index
+from ..solving.views import Index, Numbers
 
 _MIXED = np.uint64(0x9E3779B97F4A7C15)  # an odd number, by which codes of steps are mixed
 

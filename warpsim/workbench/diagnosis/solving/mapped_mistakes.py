@@ -27,7 +27,6 @@ def bare_mistake(explanation: Explanation) -> Mistake:
         change=explanation.applied if operand != "d" else None,
         mend=None if back is None or operand == "d" else back.applied,
         read=explanation.stored if explanation.moves_d else None,
-        undo=back.stored if back is not None and explanation.moves_d else None,
         describe=partial(named_mistake, explanation),
     )
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from ....base.errors import present
 from ....isa.fragments import columns_of, require_sparse
 from ..dumps.dump_comparison import numbers
-from .linear_operands import Numbers, Operand, Tile
+from .linear_operands import Operand, Tile
 from .screening import EVERYWHERE, Candidates, all_sums, alternatives, costs, evaluated, left_out
-from .views import NOTHING, Index
+from .views import NOTHING, Index, Numbers
 
 _BLOCK = 1 << 22  # pairs at once
 _MOST = 3.0  # cost of each of two maps of one operand
