@@ -7,8 +7,7 @@ import pytest
 
 import warpsim
 from warpsim.workbench.diagnosis.solving.atoms import Where, atoms
-from warpsim.workbench.diagnosis.solving.map_words import map_words, value_words
-from warpsim.workbench.diagnosis.solving.place_words import Speaker, places
+from warpsim.workbench.diagnosis.solving.map_words import Speaker, map_words, places, value_words
 from warpsim.workbench.diagnosis.solving.value_functions import (
     index_functions,
     scale_functions,

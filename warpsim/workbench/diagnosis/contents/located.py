@@ -19,11 +19,10 @@ from ....isa.formats import Format
 from ....isa.products import Codes
 from ..solving.atoms import Flags
 from ..solving.fitting import Block, Fit, Piece, Values, fit
+from ..solving.map_words import Speaker, conditions
 from ..solving.naming import advice, phrase, spoken, unit_words
-from ..solving.place_words import Speaker, conditions
 from ..solving.views import Index
-from .dump_places import Places
-from .map_formulas import formula, where_of
+from .dump_places import Places, formula, where_of
 from .tile_sources import Blocks, Source, blocks_of, whole_values
 
 _LEAST = 0.2  # share of the elements that a map without a description holds

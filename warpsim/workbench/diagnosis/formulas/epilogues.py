@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....observe.algebra.builtin_references import gelu, relu, silu
-from .formula_functions import sigmoid
-from .formula_terms import Array, Term, number
+from .formula_terms import Array, Term, number, sigmoid
 
 _SMALL, _LARGE = 1e-9, 24.0  # an activation that has no inverse is inverted between these
 _STEPS = 60  # of a bisection

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .formula_functions import transposed
+from ....observe.algebra.builtin_references import causal, gelu, relu, silu, softmax
 
 Array = npt.NDArray[Any]
 _TIGHTER = ("*", "@")  # than +
@@ -48,7 +48,7 @@ class Term:
             return replace(self, text=text, values=np.asarray(function(self.values)), sign="")
 
     def called(self, function: Callable[..., Any], *more: object) -> Term:
-        """Return a function (formula_functions.py) of the term."""
+        """Return a function of the term."""
         text = f"{function.__name__}({', '.join(map(str, (self, *more)))})"
         return self.mapped(text, lambda x: function(x, *more))
 
@@ -94,3 +94,36 @@ class Term:
 def number(value: float, text: str = "") -> Term:
     """Return a constant, or an argument that is a number."""
     return Term(text=text or f"{value:.9g}", values=np.asarray(value, np.float64))
+
+
+NIBBLE = 4  # bits
+
+
+def sigmoid(x: Any) -> Any:
+    """Return 1 / (1 + exp(-x))."""
+    return 1 / (1 + np.exp(-x))
+
+
+def transposed(x: Any) -> Any:
+    """Return an array with its last two axes exchanged."""
+    return np.swapaxes(x, -1, -2)
+
+
+def blocks(x: Any, rows: int, columns: int) -> Any:
+    """Return a matrix each element of which is repeated along both axes."""
+    return np.repeat(np.repeat(x, rows, axis=0), columns, axis=1)
+
+
+def nibbles(x: Any, count: int, axis: int = -1, signed: bool = False) -> Any:
+    """Return the ``count`` numbers of 4 bits of each element along an axis, the lowest bits first."""
+    parts = [x >> NIBBLE * part & 15 for part in range(count)]
+    if signed:
+        parts = [(part ^ 8) - 8 for part in parts]
+    shape = [*x.shape]
+    shape[axis] *= count
+    return np.stack(parts, len(shape) if axis == -1 else axis + 1).reshape(shape)
+
+
+FUNCTIONS = {
+    each.__name__: each for each in (softmax, causal, relu, gelu, silu, sigmoid, transposed, blocks, nibbles)
+}

@@ -22,9 +22,10 @@ class Mistake:
 
     ``change`` alters what the instruction reads; ``read`` makes of D as written what was read; ``mend`` makes
     of registers with the mistake what they should be, if nothing is lost; ``arithmetic`` is what is computed
-    instead. ``operands`` are those that it touches. ``also`` names other rows with the same effect on this form. ``records`` say as data what the
-    names say: kinds of maps, of values, and ``where``; ``cost`` is the length of the description.
-    ``describe`` gives the mistake its words, where finding these takes long: the name is a number then.
+    instead. ``operands`` are those that it touches. ``also`` names other rows with the same effect on this
+    form. ``records`` say as data what the names say: kinds of maps, of values, and ``where``; ``cost`` is the
+    length of the description. ``describe`` gives the mistake its words, where finding these takes long: the
+    name is a number then.
     """
 
     name: str

@@ -22,7 +22,7 @@ from ....isa.products import Codes
 from ....isa.registers import Words
 from ....isa.sparsity import decompress
 from ..library.setting import Setting
-from ..solving.mapped_mistakes import named_mistake, permutations
+from ..solving.other_causes import named_mistake, permutations
 from ..solving.solving import Explanation
 from .subject import Alike, Finding, Severity, Subject, alone
 

@@ -26,22 +26,19 @@ from ....ptx.decode import Form, resolved
 from ....sums.products.gemm import gemm
 from ..dumps.dump_comparison import closeness, numbers
 from ..dumps.remark import Remark, RemarkKind, remark
-from ..dumps.shared_causes import shared_causes
 from ..dumps.stored_types import Known, stored_as
+from ..dumps.wrong_elements import shared_causes
 from ..library.arithmetic_mistakes import WHOLE
-from ..search.masked_results import masked
-from ..search.mistake_search import spread_part
-from ..search.remarks import ResultComparison, remarks
-from ..solving.loop_operands import LoopOperands
-from ..solving.mapped_mistakes import simple_maps
-from ..solving.other_causes import other_causes
+from ..search.cases import spread_part
+from ..search.remarks import ResultComparison, masked, remarks
+from ..solving.loop_operands import LoopOperands, moved_in_every_step
+from ..solving.other_causes import other_causes, simple_maps
 from ..solving.product_loops import Given, Loop, View
 from ..solving.step_causes import Solution, StepCauses, plain_sum
 from .left_values import kept_accumulators, tails
 from .loop_candidates import Candidate, Screen, orders
 from .loop_memory import Memory
 from .loop_mistakes import WithinSteps
-from .step_operands import moved_in_every_step
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
 _PRODUCTS = 1 << 28  # multiplications that all of them may take together

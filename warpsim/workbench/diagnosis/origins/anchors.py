@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .byte_keys import Indices
-from .kept_results import Kept
-from .loaded_operands import Mask, Operand, Tiles
+from .loaded_operands import Kept, Mask, Operand, Tiles, kept_property
 from .modes import mode
 from .tile_patterns import Pattern, ordered
 
@@ -38,20 +37,17 @@ class Anchored(Kept):
         """Return the tiles of an operand that is alike."""
         return replace(self, tiles=replace(self.tiles, operand=operand), shared=self.kept)
 
-    @property
+    @kept_property
     def usable(self) -> Mask:
         """``(n,)``: tiles whose beginning is known."""
-        return self.once("usable", self._usable)
-
-    def _usable(self) -> Mask:
         known = np.array([disorder is not None for disorder in self.disorders], np.bool_)
         usable: Mask = (self.clean | known) & ~self.empty
         return usable
 
-    @property
+    @kept_property
     def empty(self) -> Mask:
         """``(n,)``: tiles without an element of the buffer."""
-        return self.once("empty", lambda: np.logical_not(self.tiles.valid.any(axis=(1, 2))))
+        return np.logical_not(self.tiles.valid.any(axis=(1, 2)))
 
     def logical(self) -> Indices:
         """Return ``(n,)``: the first k of each tile; of compressed A with the elements that were dropped."""

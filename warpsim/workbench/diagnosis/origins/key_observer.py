@@ -16,7 +16,7 @@ import numpy as np
 from ....machine.run.wave import Record, Step, Wave
 from ....machine.state.lanes import DivergentPath, Lanes, Values
 from ....observe.algebra.key_store import Turn
-from ....observe.algebra.keys.finite_fields import hashed
+from ....observe.algebra.keys.finite_fields import Keys, hashed
 from ....observe.algebra.keys.key_cells import Cells
 from ....observe.algebra.keys.key_reading import KeyReader
 from ....observe.algebra.moves import Handler
@@ -26,7 +26,6 @@ from ....observe.algebra.rules.rule_calls import Call, Outcome
 from .byte_keys import BYTE, ByteKeys
 from .element_formulas import Formulas
 from .kept_products import KeptMatrices, KeptProducts
-from .packed_words import packed
 
 _MOVING = ("logic", "shift", "field", "bytes", "selection")  # meanings whose rules move bytes or bits
 _BLOCK = 1 << 20  # bytes that get keys at once
@@ -159,3 +158,40 @@ def _moved(call: Call) -> Outcome | None:
     else:
         found = RULES[meaning](call) if meaning in _MOVING else packed(call)
     return None if found is None or (found.keys is None and found.cells is None) else found
+
+
+_WIDEST = 4  # bytes of integers whose bits have keys
+_SUMS = {"add": (0, 1), "mul": (0,), "mad": (0, 2)}  # by opcode: the operands that are terms
+_SCALED = ("mul", "mad")  # the first term times the second operand
+
+
+def packed(call: Call) -> Outcome | None:
+    """Return the bits of a sum of integers that do not overlap; None for other statements and sums."""
+    opcode, size = call.statement.opcode, call.after.dtype.itemsize
+    if opcode not in _SUMS or call.element.kind not in ("s", "u") or size > _WIDEST:
+        return None
+    if {"sat", "hi", "wide", "cc"} & set(call.modifiers) or (opcode == "mul" and call.cells[0] is None):
+        return None
+    found = np.zeros((call.lanes, 8 * size), np.uint64)
+    for place in _SUMS[opcode]:
+        rows = _bits(call, place, size, scaled=opcode in _SCALED and place == 0)
+        if rows is None or ((rows != 0) & (found != 0)).any():
+            return None
+        found = np.where(rows != 0, rows, found)
+    return Outcome(call.reader.bits.number(found)[None])
+
+
+def _bits(call: Call, place: int, size: int, *, scaled: bool) -> Keys | None:
+    """Return the bits ``(lanes, bits)`` of a term; None where they are not known, or the factor is no power
+    of two.
+    """
+    rows, known = call.reader.rows(call.cells[place], call.bits[place], size)
+    if not known.all():
+        return None
+    if not scaled:
+        return rows
+    factor = int(call.bits[1][0])
+    if call.cells[1] is not None or factor.bit_count() != 1 or (call.bits[1] != factor).any():
+        return None
+    shift = min(factor.bit_length() - 1, 8 * size)
+    return np.pad(rows, ((0, 0), (shift, 0)))[:, : 8 * size]

@@ -6,9 +6,10 @@ does not know what should be where.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cache
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ from ....isa.layouts.strides import modes
 from ....ptx.operands import Address
 from .byte_keys import COMPUTED, CONSTANT, Indices
 from .given_operands import Given
-from .kept_results import Kept
 from .modes import mode
 from .traced_launch import Movement, TracedBuffer
 
@@ -29,6 +29,43 @@ Mask = npt.NDArray[np.bool_]
 _EXECUTIONS = 256  # of which the direction of a tile is taken
 _FAR = 1 << 31  # longer than rows are
 _CORE = 8  # rows and columns of a matrix of ldmatrix
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Something of which results are kept.
+
+    Things that are alike share what is ``kept`` when each is made with ``shared``; ``dataclasses.replace``
+    makes a thing without any results.
+    """
+
+    shared: InitVar[dict[str, Any] | None] = None
+    kept: dict[str, Any] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self, shared: dict[str, Any] | None) -> None:
+        """Begin without results, or with those of something alike."""
+        object.__setattr__(self, "kept", {} if shared is None else shared)
+
+    def once(self, name: str, make: Callable[[], Result]) -> Result:
+        """Return a result, made when it is asked for first."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        found: Result = self.kept[name]
+        return found
+
+
+class kept_property(Generic[Result]):
+    """A property whose result is kept."""
+
+    def __init__(self, make: Callable[[Any], Result]) -> None:
+        self.make = make
+
+    def __get__(self, owner: Kept, kind: type) -> Result:
+        """Return the result for an owner."""
+        return owner.once(self.make.__name__, lambda: self.make(owner))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,24 +120,18 @@ class Operand(Kept):
         """``(n, 5)``: x, y, z of the CTA, warp, how many-th time."""
         return self.given.places
 
-    @property
+    @kept_property
     def moved(self) -> Mask:
         """``(n, lanes, values)``: elements that come from the buffer as they are."""
-        return self.once("moved", self._moved)
-
-    def _moved(self) -> Mask:
         if self.buffer is None:
             return np.zeros(self.bits.shape, np.bool_)
         start = 8 * self.buffer.start
         moved: Mask = (self.bits >= start) & (self.bits < start + 8 * self.buffer.size)
         return moved
 
-    @property
+    @kept_property
     def index(self) -> Indices:
         """``(n, lanes, values)``: which element of the buffer, counted through; -1 for none."""
-        return self.once("index", self._index)
-
-    def _index(self) -> Indices:
         start = 0 if self.buffer is None else 8 * self.buffer.start
         index: Indices = np.where(self.moved, (self.bits - start) // self.width, -1)
         return index
@@ -135,6 +166,11 @@ class Tiles:
     def outer_axis(self) -> str:
         """The other axis of the buffer."""
         return "rows" if self.inner_axis == "columns" else "columns"
+
+    @property
+    def turned(self) -> Tiles:
+        """The same with k along the other axis of the buffer."""
+        return replace(self, outer=self.inner, inner=self.outer, inner_axis=self.outer_axis)
 
     @property
     def swapped(self) -> bool:
@@ -264,7 +300,7 @@ def tiles_of(operand: Operand) -> Tiles | None:
     else:
         return None
     tiles = Tiles(operand=operand, outer=outer, inner=inner, valid=valid, inner_axis=axis)
-    return _turned(tiles) if _advances_across(tiles) else tiles
+    return tiles.turned if _advances_across(tiles) else tiles
 
 
 def _advances_across(tiles: Tiles) -> bool:
@@ -298,11 +334,6 @@ def _transposed_in_place(tiles: Tiles, whole: Mask) -> bool:
     right = outer - outer[:, :1, :1] == across
     right &= inner - inner[:, :1, :1] == along
     return bool(right.all())
-
-
-def _turned(tiles: Tiles) -> Tiles:
-    """Return the same with k along the other axis of the buffer."""
-    return replace(tiles, outer=tiles.inner, inner=tiles.outer, inner_axis=tiles.outer_axis)
 
 
 def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:

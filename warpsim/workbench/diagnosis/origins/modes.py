@@ -1,4 +1,4 @@
-"""The commonest of many numbers. Knows nothing else."""
+"""The commonest of many numbers, and sums of what bits mostly add. Knows nothing else."""
 
 from __future__ import annotations
 
@@ -20,11 +20,33 @@ def mode(values: Numbers) -> int:
     return int(different[counts.argmax()])
 
 
-def modes_of_rows(values: Numbers, known: npt.NDArray[np.bool_], none: int) -> npt.NDArray[np.int64]:
-    """Return ``(n,)``: the mode of what is known of each row of ``(n, m)``, ``none`` where nothing is."""
-    least = np.where(known, values, np.iinfo(np.int64).max).min(axis=1, initial=np.iinfo(np.int64).max)
-    most = np.where(known, values, np.iinfo(np.int64).min).max(axis=1, initial=np.iinfo(np.int64).min)
-    found: npt.NDArray[np.int64] = np.where(least > most, none, least)
+def bits_of(count: int) -> Numbers:
+    """Return ``(count, bits)``: the bits of the numbers below ``count``, lowest first."""
+    return np.arange(count)[:, None] >> np.arange((count - 1).bit_length()) & 1
+
+
+def sums_of_bits(values: Numbers, known: npt.NDArray[np.bool_], none: int) -> tuple[Numbers, Numbers]:
+    """Return what each bit of the place mostly adds in rows ``(n, m)``, and the mode ``(n,)`` of the rest of
+    what is known of each row, ``none`` where nothing is.
+    """
+    size = values.shape[1]
+    bits = bits_of(size)
+    steps = np.array([_step(values, known, bit) for bit in range(bits.shape[1])], np.int64)
+    rest, ends = values - bits @ steps, np.iinfo(np.int64)
+    least = np.where(known, rest, ends.max).min(axis=1, initial=ends.max)
+    most = np.where(known, rest, ends.min).max(axis=1, initial=ends.min)
+    base = np.where(least > most, none, least)
     for row in np.flatnonzero(least < most):
-        found[row] = mode(values[row][known[row]])
-    return found
+        base[row] = mode(rest[row][known[row]])
+    return steps, base
+
+
+def _step(values: Numbers, known: npt.NDArray[np.bool_], bit: int) -> int:
+    count = values.shape[1] >> bit + 1 << bit + 1  # the others have no partner
+    low, high, valid, partner = (
+        part[:, :count].reshape(len(part), -1, 2, 1 << bit)[:, :, half]
+        for part in (values, known)
+        for half in (0, 1)
+    )
+    steps = (high - low)[valid & partner]
+    return mode(steps) if steps.size else 0

@@ -11,7 +11,8 @@ lane's and the element's numbers, and elements that break the sum are reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
 from .byte_keys import Indices
 from .loaded_operands import Mask, Operand, index_text
-from .modes import mode, modes_of_rows
+from .modes import bits_of, mode, sums_of_bits
 from .placed_tiles import Fit
 from .tile_patterns import named
 
@@ -69,6 +70,14 @@ class PackingFinding:
 
     def __str__(self) -> str:
         return f"{self.location}: {self.message} [{self.where}]"
+
+    @classmethod
+    def of(
+        cls, operand: Operand, kind: str, message: str, events: Any = slice(None), **more: Any
+    ) -> PackingFinding:
+        """Return what is found of some executions of an operand, all by default."""
+        where, places = operand.given.location, operand.places[events]
+        return cls(kind=kind, operand=operand.role, message=message, location=where, places=places, **more)
 
 
 def places_text(places: Places) -> str:
@@ -134,21 +143,11 @@ def _turned(anchored: Anchored, wrong: Mask) -> tuple[Anchored, dict[int, tuple[
 
 def turned_tiles(anchored: Anchored) -> Anchored:
     """Return the same tiles with k along the other axis of the buffer."""
-    tiles = anchored.tiles
-    other = replace(tiles, outer=tiles.inner, inner=tiles.outer, inner_axis=tiles.outer_axis)
-    return anchored_tiles(other)
+    return anchored_tiles(anchored.tiles.turned)
 
 
 def _finding(fault: TilesAtFault, kind: str, message: str) -> PackingFinding:
-    operand = fault.tiles.tiles.operand
-    return PackingFinding(
-        kind=kind,
-        operand=operand.role,
-        message=message,
-        location=operand.given.location,
-        places=operand.places[fault.events],
-        fault=fault,
-    )
+    return PackingFinding.of(fault.tiles.tiles.operand, kind, message, fault.events, fault=fault)
 
 
 def expected_inner(anchored: Anchored, other: Anchored | None) -> Indices:
@@ -178,13 +177,9 @@ def _unlike_steps(a: Anchored, b: Anchored) -> Iterator[PackingFinding]:
     for event in sides.unlike.tolist():
         blamed.setdefault(sides.blame(event), []).append(event)
     for (role, by), events in blamed.items():
-        yield _unlike(a, b, role, by, events)
-
-
-def _unlike(a: Anchored, b: Anchored, role: str, by: int, events: list[int]) -> PackingFinding:
-    anchored, other = (a, b) if role != "b" else (b, a)
-    fault = TilesAtFault(tiles=anchored, other=other, events=np.array(events))
-    return _finding(fault, "stage", _step_message(anchored, other, role, by, events))
+        anchored, other = (a, b) if role != "b" else (b, a)
+        fault = TilesAtFault(tiles=anchored, other=other, events=np.array(events))
+        yield _finding(fault, "stage", _step_message(anchored, other, role, by, events))
 
 
 def _step_message(anchored: Anchored, other: Anchored, role: str, by: int, events: Sequence[int]) -> str:
@@ -348,30 +343,14 @@ def arranged_findings(operand: Operand) -> Iterator[PackingFinding]:
     for event in np.flatnonzero(wrong.any(axis=1)).tolist():
         found.setdefault(_message(operand, index[event], expected[event], wrong[event]), []).append(event)
     for message, events in found.items():
-        yield PackingFinding(
-            kind="order",
-            operand=operand.role,
-            message=message,
-            location=operand.given.location,
-            places=operand.places[events],
-        )
+        yield PackingFinding.of(operand, "order", message, events)
 
 
 def _sum(index: Indices, known: Mask) -> Indices:
     """Return ``(n, lanes * values)``: the sum that most elements follow, from the commonest start of each."""
-    places = np.arange(index.shape[1])
-    factors = [_factor(index, known, bit) for bit in range((index.shape[1] - 1).bit_length())]
-    inner = (places[:, None] >> np.arange(len(factors)) & 1) @ np.array(factors, np.int64)
-    total: Indices = modes_of_rows(index - inner, known, 0)[:, None] + inner
+    steps, base = sums_of_bits(index, known, 0)
+    total: Indices = base[:, None] + bits_of(index.shape[1]) @ steps
     return total
-
-
-def _factor(index: Indices, known: Mask, bit: int) -> int:
-    """Return what one bit of the place mostly adds."""
-    low = np.flatnonzero(~np.arange(index.shape[1]) >> bit & 1)
-    both = known[:, low] & known[:, low | 1 << bit]
-    steps = (index[:, low | 1 << bit] - index[:, low])[both]
-    return mode(steps) if steps.size else 0
 
 
 def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDArray[np.bool_]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +21,10 @@ from ....isa.fragments import codes_from
 from ....isa.registers import Words
 from ..dumps.dump_comparison import numbers
 from ..dumps.remark import Remark, RemarkKind, remark
-from ..dumps.shared_causes import shared_causes
 from ..dumps.stored_types import TYPES
+from ..dumps.wrong_elements import shared_causes
 from .activations import ACTIVATIONS, is_function, named_function, sampled
-from .mistake_search import Case
-from .result_permutations import permutations
+from .cases import Case
 
 Matrix = npt.NDArray[np.float64]
 _TIGHT = 2.0**-20  # of the size of the values: one or two roundings
@@ -328,3 +328,66 @@ _CHECKS: tuple[Callable[[ResultComparison], Iterator[Remark]], ...] = (
     _function_of_values,
     _other_c,
 )
+
+
+_FEWEST = 8  # elements beyond the diagonal
+
+
+def masked(expected: Matrix, actual: Matrix, same: npt.NDArray[np.bool_]) -> Iterator[Remark]:
+    """Yield that all elements above, or below, a diagonal are one value; ``same``: where D is right."""
+    wrong = ~same
+    row, column = np.nonzero(wrong)
+    if len(row) < _FEWEST or same.sum() < _FEWEST:
+        return
+    apart = np.subtract.outer(np.arange(expected.shape[0]), np.arange(expected.shape[1]))
+    for side, beyond, most in (
+        ("above", -apart, (column - row).min()),
+        ("below", apart, (row - column).min()),
+    ):
+        where: Any = beyond >= most
+        values = np.unique(actual[where])
+        if len(values) == 1 and (wrong <= where).all() and wrong[where].mean() > 0.5:
+            first = f" from {most} on" if most > 1 else ", and on it" if most == 0 else ""
+            yield remark(RemarkKind.MASKED, value=float(values[0]), side=side, first=first)
+            return
+
+
+_LISTED = 16  # places of a permutation
+_FIRST = 4  # elements that are elsewhere
+
+
+def permutations(x: Matrix, y: Matrix, tolerance: float = 0.0) -> Iterator[Remark]:
+    """Yield how y holds the values of x; nothing if it does not, or if too many values are equal."""
+    ranks = np.argsort(x, axis=None, kind="stable"), np.argsort(y, axis=None, kind="stable")
+    same = np.abs(x.reshape(-1)[ranks[0]] - y.reshape(-1)[ranks[1]]) <= tolerance
+    if len(np.unique(x)) < x.size // 2 or not same.all() or (np.abs(x - y) <= tolerance).all():
+        return
+    rows, columns = _order(x, y), _order(x.T, y.T)
+    if rows and columns and np.array_equal(x[rows][:, columns], y):
+        for kind, order in ((RemarkKind.ROWS, rows), (RemarkKind.COLUMNS, columns)):
+            if moved := sum(i != j for i, j in enumerate(order)):
+                yield remark(kind, order=_listed(order), moved=moved, count=len(order))
+    else:
+        source = np.empty(x.size, np.intp)
+        source[ranks[1]] = ranks[0]
+        yield _of_elements(source, x.shape)
+
+
+def _order(x: Matrix, y: Matrix) -> list[int]:
+    """Return which row of x has the values of each row of y, in any order; empty where some has none."""
+    known = {row.tobytes(): at for at, row in enumerate(np.sort(x, axis=1))}
+    found = [known.get(row.tobytes(), -1) for row in np.sort(y, axis=1)]
+    return found if sorted(found) == list(range(len(x))) else []
+
+
+def _listed(order: list[int]) -> str:
+    return f"({', '.join(map(str, order[:_LISTED]))}{', …' if len(order) > _LISTED else ''})"
+
+
+def _of_elements(source: npt.NDArray[np.intp], shape: tuple[int, ...]) -> Remark:
+    """Return the first elements that are elsewhere."""
+    moved = np.flatnonzero(source != np.arange(source.size))
+    pairs = [(divmod(at, shape[1]), divmod(int(source[at]), shape[1])) for at in moved[:_FIRST].tolist()]
+    first = ", ".join(f"D{list(at)} holds {list(origin)}" for at, origin in pairs)
+    count = f", {len(moved)} of {source.size} of them elsewhere" if len(moved) < source.size else ""
+    return remark(RemarkKind.ELEMENTS, count=count, first=first)

@@ -26,6 +26,7 @@ from ....isa.operand_places.places import tensor_cells
 from ....isa.registers import Words
 from ....sums.execution.pipeline import execute_inputs
 from ..descriptors.descriptor_views import DescriptorView, differences, of_words
+from .diagnose import Diagnosis, diagnose_inputs
 
 _CASES = 4  # wrong executions of a set in which changes are tried
 
@@ -248,3 +249,15 @@ def _other_layouts(instruction: Instruction, expected: Words) -> Iterator[tuple[
         found = expected.copy()
         found[lane, column] = expected[rows % LANES, column]
         yield f"the epilogue reads layout {own} without the gaps between its rows", found
+
+
+def diagnose_executions(
+    instruction: Instruction, inputs: Inputs, d: npt.ArrayLike, *, most: int = 2
+) -> Diagnosis | TensorDiagnosis:
+    """Return what explains the D of executions, as words; raises what both searches raise.
+
+    ``most`` mistakes at once are looked for in registers, and single changes in tensor memory.
+    """
+    if instruction.descriptor is not None:
+        return diagnose_tensor(instruction, inputs, d)
+    return diagnose_inputs(instruction, inputs, d, most=most)

@@ -14,18 +14,20 @@ import numpy as np
 
 from ....base.errors import OperandError
 from ....isa.codes import codes_of, matrix_of, values_of
+from ....isa.fragments import registers_of
 from ....isa.instruction import Instruction
 from ....isa.products import Codes
 from ....sums.execution.pipeline import rule_for
 from ....sums.products.gemm import gemm
 from ..dumps.dump_comparison import numbers
 from ..dumps.wrong_elements import ranges
+from ..library.mistake import SPELLED
 from .fitting import Block, Fit, Piece, Values, fit
-from .linear_operands import Operand
-from .naming import advice, phrase, spoken, unit_words, valued
-from .place_words import Speaker, conditions
+from .linear_operands import Operand, Tile, selecting_operands
+from .map_words import Speaker, conditions
+from .naming import advice, phrase, spoken, unit_words, valued, words
 from .product_loops import Loop, scale_matrices, scaled_matrices
-from .solving import single_causes
+from .solving import Explanation, single_causes
 from .step_causes import Solution
 from .step_tiles import Solved, least_squares
 from .value_functions import value_functions
@@ -318,3 +320,96 @@ def unit_of(form: Instruction) -> float:
         return 0.0
     bits = getattr(rule_for(form).bare, "fraction_bits", form.d.fraction_bits)
     return float(2.0 ** -min(form.d.fraction_bits, bits))
+
+
+_MIXED = np.uint64(0x9E3779B97F4A7C15)  # an odd number, by which codes of steps are mixed
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InSteps(Operand):
+    """One operand of all steps, which the same table moves."""
+
+    steps: tuple[Operand, ...]
+
+    def parts(self, sources: Index, line: int, element: int) -> Numbers:
+        """Return ``(..., J)``: what the places of a line add to an element of D in all steps."""
+        return np.asarray(sum(step.parts(sources, line, element) for step in self.steps))
+
+    def sums(self, table: Index) -> Numbers:
+        """Return ``(L, E)``: what all steps add to D."""
+        return np.asarray(sum(step.sums(table) for step in self.steps))
+
+
+def moved_in_every_step(
+    loop: Loop, codes: tuple[Codes, Codes], near: Numbers, tile: int
+) -> tuple[list[Solution], int]:
+    """Return maps of metadata and scales that explain D of a tile, the simplest first, and how many
+    were tried.
+
+    ``codes (tiles, m, n)`` are D as expected and as it came out; ``near (m, n)`` is how far roundings reach.
+    """
+    form, tried = loop.form, 0
+    if form.pattern is None and form.scale is None:
+        return [], 0
+    c = numbers(loop.tiles_of(loop.c)[tile], form.c)
+    rest: Any = numbers(codes[1][tile], form.d) - c
+    wrong: Any = codes[0][tile] != codes[1][tile]
+    found = list[Explanation]()
+    with np.errstate(all="ignore"):
+        for steps in zip(*(_operands(loop, step, tile) for step in range(loop.steps)), strict=True):
+            target, flags, bound = rest, wrong, near
+            if steps[0].name == "scale_b":
+                target, flags, bound = rest.T, wrong.T, near.T
+            more, count = single_causes(_joined(steps, target, bound), flags, partly=True)
+            found, tried = found + more, tried + count
+    found.sort(key=lambda each: each.cost)
+    return [_solution(loop, each) for each in found], tried
+
+
+def _operands(loop: Loop, step: int, tile: int) -> Iterator[Operand]:
+    """Yield metadata and scales of a step."""
+    registers = {name: held[step, tile][None] for name, held in loop.registers.items()}
+    registers["c"] = np.zeros_like(loop.accumulators[:1])
+    d = registers_of(np.zeros((1, *loop.form.matrix_shape("d")), loop.form.d.code_dtype), loop.form, "d")
+    yield from selecting_operands(Tile(loop.setting, registers, (d, d), 0))
+
+
+def _joined(steps: tuple[Operand, ...], target: Numbers, near: Numbers) -> InSteps:
+    first = steps[0]
+    codes = np.zeros(len(first.codes), np.uint64)
+    for step in steps:
+        codes = codes * _MIXED + step.codes.astype(np.uint64)
+    return InSteps(
+        name=first.name,
+        setting=first.setting,
+        views=first.views,
+        sources=first.sources,
+        codes=codes,
+        values=np.asarray(sum(np.abs(step.values) for step in steps)),
+        where=first.where,
+        T=target,
+        near=near,
+        wraps=first.wraps,
+        steps=steps,
+    )
+
+
+def _solution(loop: Loop, found: Explanation) -> Solution:
+    """Return an explanation in words, with the function that computes D of all tiles."""
+    name, named = found.operand.name, words(found)
+
+    def run() -> Codes:
+        changed: dict[str, Any] = {name: found.operand.changed(found.table, loop.registers)}
+        steps = [
+            (registers | {name: changed[name][at]}, how) for at, (registers, how) in enumerate(loop.plain())
+        ]
+        return loop.chain(steps, loop.accumulators)
+
+    return Solution(
+        text=named.headline,
+        advice=named.advice,
+        kind="operand",
+        facts={"operand": SPELLED[name], "map": found.kind, **found.facts},
+        also=named.also,
+        computed=(run,),
+    )

@@ -16,8 +16,7 @@ from ....isa.formats import Format
 from ..library.mistake import Record
 from .atoms import Atom, Atoms
 from .fitting import Piece
-from .map_words import CHUNK, map_words, value_words
-from .place_words import Speaker, places, where
+from .map_words import CHUNK, Speaker, map_words, places, value_words, where
 from .solving import Explanation
 from .views import ACCUMULATORS, ORDERS, SELECTED
 

@@ -5,23 +5,28 @@ Knows waves and warps; does not know what is computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import present
+from ....isa.descriptors.instruction_descriptor import FIELDS, InstructionDescriptor
 from ....isa.families import OPCODES
+from ....isa.families.tcgen05 import Form, form_of
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs
+from ....isa.warps import WARP
 from ....machine.opcodes.matrix.wmma import product
 from ....machine.opcodes.tensor.tensor_products import Given, Multiplication
 from ....machine.run.events import Observer, helper
 from ....machine.run.wave import Record, Step, Wave
 from ....machine.state.lanes import DivergentPath, Lanes
 from ....sums.execution.pipeline import execute_inputs, execute_operands, rule_for
-from ..origins.kept_products import Numbers
+from ..origins.kept_products import Numbers, places_of
 
 Array = npt.NDArray[Any]
 _OPCODES = OPCODES | {"wmma", "tcgen05"}
@@ -76,3 +81,56 @@ class MatrixHook(Observer):
     def of_registers(self, pc: int, form: Instruction, inputs: Inputs) -> Array:
         """Return D ``(n, lanes, registers)`` of executions of a statement."""
         return execute_inputs(form, inputs)
+
+
+Place = tuple[int, ...]  # x, y, z of the CTA, warp, how many-th time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Issue:
+    """A tcgen05.mma that is issued: its statement, place and form; ``turn`` counts those of its warp."""
+
+    pc: int
+    place: Place
+    turn: int
+    form: Form
+    given: Given
+
+    @property
+    def descriptor(self) -> InstructionDescriptor:
+        """The instruction descriptor. Raises OperandError."""
+        return InstructionDescriptor.decode(self.given.word, self.form.kind.name)
+
+    def has(self, attribute: str) -> bool:
+        """Return whether the descriptor has a field."""
+        return any(field.attribute == attribute for field in FIELDS[self.form.kind.group])
+
+    def with_fields(self, **fields: Any) -> Given:
+        """Return the operands with other fields of the instruction descriptor."""
+        return replace(self.given, word=replace(self.descriptor, **fields).encode())
+
+
+Change = Callable[[Issue], Given]
+
+
+class Reissued(MatrixHook):
+    """A launch with other operands; ``issues`` are those that it was given."""
+
+    def __init__(self, change: Change | None = None) -> None:
+        super().__init__()
+        self.issues: list[Issue] = []
+        self._change, self._forms = change, dict[int, Form]()
+        self._executed, self._turns = Counter[Place](), Counter[Place]()
+
+    @helper
+    def tensor_operands(self, wave: Wave, pc: int, lane: int, given: Given) -> Given:
+        """Return the operands that are used."""
+        if pc not in self._forms:
+            self._forms[pc] = form_of(wave.code[pc].statement.modifiers)
+        own = tuple(places_of(wave, np.array([lane // WARP]))[0].tolist())
+        place = (*own, self._executed[pc, *own])
+        issue = Issue(pc=pc, place=place, turn=self._turns[own], form=self._forms[pc], given=given)
+        self._executed[pc, *own] += 1
+        self._turns[own] += 1
+        self.issues.append(issue)
+        return given if self._change is None else self._change(issue)

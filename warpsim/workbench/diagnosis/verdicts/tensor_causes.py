@@ -19,7 +19,7 @@ from ..origins.element_origins import Origins
 from ..origins.packing_checks import PackingFinding
 from ..origins.placed_tiles import Fit
 from .launch_causes import Cause, number_of
-from .tensor_hooks import Change, Issue, Place, Reissued
+from .matrix_hooks import Change, Issue, Place, Reissued
 from .tried_repairs import Trial
 
 _EVIDENCE = (

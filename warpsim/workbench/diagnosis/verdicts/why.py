@@ -25,7 +25,6 @@ from ....programs.launch.launching import LaunchableKernel
 from ....programs.launch.located_launches import answer_of
 from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
-from .budget import Budget
 from .counterfactuals.argument_causes import exchanged_causes
 from .counterfactuals.opcode_variants import opcode_variants, other_comparisons
 from .counterfactuals.reverted_mistakes import reverted_mistakes
@@ -44,7 +43,7 @@ from .launch_causes import (
     unwritten_causes,
 )
 from .output_errors import OutputError, output_error, rounding_only
-from .repeated_launch import Attempt, RepeatedLaunch
+from .repeated_launch import Attempt, Budget, RepeatedLaunch
 from .tensor_causes import tensor_causes
 from .tried_repairs import Trial
 
