@@ -1,4 +1,4 @@
-"""Mistakes within the instructions of a loop along k: in every or a single step, or with weights of steps and C.
+"""Mistakes within the instructions of a loop along k, also together with weights of steps and of C.
 
 Knows what a mistake changes in the registers of a step. Weights are solved from D; those that are all 1 are
 no second mistake. Does not know the mistakes.
