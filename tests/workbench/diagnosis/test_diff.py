@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpsim.workbench.diagnosis.dumps.closeness import closeness
 
 import warpsim
 from tests.helpers.families import each_of, sample
@@ -23,6 +22,7 @@ from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import ScaleSelectors
 from warpsim.workbench.diagnosis import CLASSES, Diagnosis, Match, Mistake, compare, diagnose
+from warpsim.workbench.diagnosis.dumps.dump_comparison import closeness
 from warpsim.workbench.diagnosis.dumps.wrong_elements import wrong_elements
 from warpsim.workbench.diagnosis.library.setting import Setting
 from warpsim.workbench.diagnosis.search.cases import case_of, outcome, probe

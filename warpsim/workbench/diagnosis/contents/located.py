@@ -269,9 +269,16 @@ class _Search:
         """
         best: _Held | None = None
         for number, source in enumerate(self.sources):
-            chance = _chance(source.codes, self.codes)
+            # the mean share of a matrix that is equal to a code
+            values, count = np.unique(source.codes, return_counts=True)
+            at = np.searchsorted(values, self.codes).clip(0, len(values) - 1)
+            share = np.where(values[at] == self.codes, count[at], 0).mean() / source.codes.size
+            chance = min(max(float(share), 1e-9), 1 - 1e-9)
             for row, column in _sums(self.places, self.codes, source.codes):
-                mask = _hits(source.codes, row, column, self.codes)
+                rows, columns = source.codes.shape
+                inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+                held = source.codes[np.where(inside, row, 0), np.where(inside, column, 0)]
+                mask = np.asarray(inside & (held == self.codes), np.bool_)
                 if (best is None or mask.sum() > best.mask.sum()) and self._means_something(mask, chance):
                     best = _Held(mask=mask, source=number, row=row, column=column, kind="bits", name=None)
         if best is None:
@@ -385,21 +392,6 @@ def _most(values: Index) -> int:
     """Return the most frequent value; 0 of none."""
     unique, counts = np.unique(values, return_counts=True)
     return int(unique[counts.argmax()]) if len(unique) else 0
-
-
-def _hits(matrix: Codes, row: Index, column: Index, codes: Codes) -> Flags:
-    rows, columns = matrix.shape
-    inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
-    held = matrix[np.where(inside, row, 0), np.where(inside, column, 0)]
-    return np.asarray(inside & (held == codes), np.bool_)
-
-
-def _chance(matrix: Codes, codes: Codes) -> float:
-    """Return the mean share of a matrix that is equal to a code."""
-    values, count = np.unique(matrix, return_counts=True)
-    at = np.searchsorted(values, codes).clip(0, len(values) - 1)
-    share = np.where(values[at] == codes, count[at], 0).mean() / matrix.size
-    return min(max(float(share), 1e-9), 1 - 1e-9)
 
 
 # --- functions of the value --------------------------------------------------------------------------------

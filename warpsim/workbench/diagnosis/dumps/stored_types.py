@@ -58,16 +58,14 @@ class Stored:
     @in_default_environment
     def settled(self, codes: Codes, wanted: Codes, element: Format) -> Codes:
         """Return the codes, each replaced by the wanted code where it rounds to that."""
-        same = (self.rounded(codes, element) == wanted) | (self._saturated(codes, element) == wanted)
-        settled: Codes = np.where(same, wanted, codes)
-        return settled
-
-    def _saturated(self, codes: Codes, element: Format) -> Codes:
-        """Return the codes of the numbers limited to the type's largest (cvt.satfinite), then rounded."""
         most = self._most
         with np.errstate(all="ignore"):
             limited = np.clip(values_of(codes, element), -most, most).astype(element.dtype)
-        return self.rounded(limited.view(element.code_dtype), element)
+        same = (self.rounded(codes, element) == wanted) | (
+            self.rounded(limited.view(element.code_dtype), element) == wanted
+        )
+        settled: Codes = np.where(same, wanted, codes)
+        return settled
 
     @property
     def _most(self) -> float:

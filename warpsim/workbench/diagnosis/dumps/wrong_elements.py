@@ -72,7 +72,12 @@ def _text(matrix: Mask, words: Mask) -> str:
     )
     for mask, axes in candidates:
         if _is_product(mask) and mask.sum() * (matrix.size // mask.size) == matrix.sum():
-            return _product_text(mask, axes)
+            first, second = mask.any(axis=1), mask.any(axis=0)
+            if second.all():
+                return f"{_axis_text(first, axes[0])} wrong, {axes[1]}s all alike"
+            if first.all():
+                return f"{_axis_text(second, axes[1])} wrong, {axes[0]}s all alike"
+            return f"{_axis_text(second, axes[1])} of {_axis_text(first, axes[0])} wrong"
     part = f"{int(matrix.sum())} of {matrix.size} elements wrong"
     return f"{part}, in {_axis_text(matrix.any(axis=1), 'row')}, {_axis_text(matrix.any(axis=0), 'column')}"
 
@@ -80,15 +85,6 @@ def _text(matrix: Mask, words: Mask) -> str:
 def _is_product(mask: Mask) -> bool:
     """Return whether a set is all combinations of some rows and some columns."""
     return bool((np.outer(mask.any(axis=1), mask.any(axis=0)) == mask).all())
-
-
-def _product_text(mask: Mask, axes: tuple[str, str]) -> str:
-    first, second = mask.any(axis=1), mask.any(axis=0)
-    if second.all():
-        return f"{_axis_text(first, axes[0])} wrong, {axes[1]}s all alike"
-    if first.all():
-        return f"{_axis_text(second, axes[1])} wrong, {axes[0]}s all alike"
-    return f"{_axis_text(second, axes[1])} of {_axis_text(first, axes[0])} wrong"
 
 
 def _axis_text(flags: Mask, name: str) -> str:

@@ -23,7 +23,7 @@ from functools import cached_property
 from ....base.errors import IllegalInstruction, OperandError, WarpsimError
 from ....isa.architectures import least_targets, targets_with
 from ....isa.descriptors.tensor_descriptor import TensorDescriptor
-from ....isa.families.tcgen05 import Form, form_of, spelling_of
+from ....isa.families.tcgen05 import form_of, spelling_of
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Operand, Register, Vector
@@ -170,17 +170,14 @@ class _Function:
         at = 4 if form.sparse else 3
         word = self._constant(operands[at]) if len(operands) > at else None
         if word is not None:
-            yield from self._check_word(place, form, word)
+            try:
+                spelling_of(form, self.target).described(word & 0xFFFFFFFF)
+            except OperandError as error:
+                yield self._finding("descriptor", place, error.message, "put a legal value there")
+            except WarpsimError:
+                pass  # not known, but legal
         for side in (1, 2):
             yield from self._check_tile_descriptor(place, operands[side]) if len(operands) > side else ()
-
-    def _check_word(self, place: int, form: Form, word: int) -> Iterator[PipelineFinding]:
-        try:
-            spelling_of(form, self.target).described(word & 0xFFFFFFFF)
-        except OperandError as error:
-            yield self._finding("descriptor", place, error.message, "put a legal value there")
-        except WarpsimError:
-            pass  # not known, but legal
 
     def _check_tile_descriptor(self, place: int, operand: Operand) -> Iterator[PipelineFinding]:
         """Yield a descriptor of A or B whose constant bits leave 0 in bits 48 to 46, or have a mode of
@@ -190,7 +187,13 @@ class _Function:
         if bits is None or not bits >> 32:
             return
         if bits >> 46 & 7:
-            yield from self._check_lbo_mode(place, bits)
+            # a descriptor whose LBO is absolute, which belongs to a K of 96, where the target has none
+            if bits >> 52 & 1 and self.target not in targets_with(Feature.TENSOR_DEPTH_96):
+                message = (
+                    f"matrix descriptor: LBO mode is 1 (bit 52); legal on {self.target}: 0, as an absolute "
+                    f"LBO belongs to a K of 96, which needs {least_targets(Feature.TENSOR_DEPTH_96)}"
+                )
+                yield self._finding("descriptor", place, message, "clear bit 52")
             return
         try:
             TensorDescriptor.decode(bits)
@@ -198,15 +201,6 @@ class _Function:
             yield self._finding(
                 "descriptor", place, error.message, "set bit 46, and take the codes of swizzles of tcgen05"
             )
-
-    def _check_lbo_mode(self, place: int, bits: int) -> Iterator[PipelineFinding]:
-        """Yield a descriptor whose LBO is absolute, which belongs to a K of 96, where the target has none."""
-        if bits >> 52 & 1 and self.target not in targets_with(Feature.TENSOR_DEPTH_96):
-            message = (
-                f"matrix descriptor: LBO mode is 1 (bit 52); legal on {self.target}: 0, as an absolute LBO "
-                f"belongs to a K of 96, which needs {least_targets(Feature.TENSOR_DEPTH_96)}"
-            )
-            yield self._finding("descriptor", place, message, "clear bit 52")
 
     @cached_property
     def _definitions(self) -> dict[str, list[InstructionStatement]]:

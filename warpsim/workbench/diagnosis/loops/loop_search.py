@@ -29,6 +29,7 @@ from ..dumps.remark import Remark, RemarkKind, remark
 from ..dumps.stored_types import Known, stored_as
 from ..dumps.wrong_elements import shared_causes
 from ..library.arithmetic_mistakes import WHOLE
+from ..library.mistake import Mistake
 from ..search.cases import spread_part
 from ..search.remarks import ResultComparison, masked, remarks
 from ..solving.loop_operands import LoopOperands, moved_in_every_step
@@ -368,16 +369,12 @@ class _Search:
 
     def _stages(self) -> Iterator[Iterator[Candidate]]:
         """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
-        loop, view, element = self.loop, self.view, self.loop.form.d
+        loop, view = self.loop, self.view
         within = WithinSteps(loop, view)
-        causes = *other_causes(loop.setting), *simple_maps(loop.setting, _SIMPLE)
-        memory = kept_accumulators(loop, view), tails(loop, view)
-        yield chain(orders(loop, view), within(causes), *memory)
-        if loop.setting.tiles is not None:
-            yield Memory(loop, view).candidates(within)
+        yield from stages(within)
         of_tile = (loop.tiles_of(x)[view.tile] for x in (self.whole[1], self._near))
         wanted, near = (view.part.of_result(x) for x in of_tile)
-        yield within.weighted(causes, numbers(wanted, element), near)
+        yield within.weighted(_causes(loop), numbers(wanted, loop.form.d), near)
 
     def _best(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
         """Return candidates that change what D has more than expected, the nearest first, equals together."""
@@ -443,3 +440,16 @@ class _Search:
             fraction=float(equal[self.inside].mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),
         )
+
+
+def stages(within: WithinSteps) -> Iterator[Iterator[Candidate]]:
+    """Yield the candidates of a loop that are known without its D, in the order in which they are tried."""
+    loop, view = within.loop, within.view
+    memory = kept_accumulators(loop, view), tails(loop, view)
+    yield chain(orders(loop, view), within(_causes(loop)), *memory)
+    if loop.setting.tiles is not None:
+        yield Memory(loop, view).candidates(within)
+
+
+def _causes(loop: Loop) -> tuple[Mistake, ...]:
+    return *other_causes(loop.setting), *simple_maps(loop.setting, _SIMPLE)

@@ -212,7 +212,9 @@ def formulas_of(found: Anchored | None) -> Iterator[str]:
     terms = {tiles.outer_axis: (outer[0], "nr"[tiles.operand.role != "b"]), tiles.inner_axis: (inner[0], "k")}
     if tiles.operand.role == "c":
         terms = {"rows": (outer[0], "r"), "columns": (inner[0], "c")}
-    row, column = (_sum([*terms[axis][0], terms[axis][1]]) for axis in ("rows", "columns"))
+    row, column = (
+        " + ".join([*terms[axis][0], terms[axis][1]]).replace("+ -", "- ") for axis in ("rows", "columns")
+    )
     yield f"row = {row}, column = {column} ({share:.1%} of the elements that are moved)"
 
 
@@ -259,10 +261,6 @@ def _terms(name: str, factors: list[int], by_bits: bool) -> list[str]:
 
 def _times(factor: int, what: str) -> str:
     return what if factor == 1 else f"{factor} * {what}"
-
-
-def _sum(terms: list[str]) -> str:
-    return " + ".join(terms).replace("+ -", "- ")
 
 
 def _share(found: Anchored, known: npt.NDArray[np.intp], outer: Indices, inner: Indices) -> float:

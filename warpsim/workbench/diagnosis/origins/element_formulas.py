@@ -71,7 +71,19 @@ class Formulas:
             self._operand(cells, bits, lane, kind, (name, depth))
             for cells, bits, kind in zip(made.cells, made.bits, made.types, strict=False)
         ]
-        return _joined(made.opcode, parts)
+        # an operation on operands in words
+        if made.opcode in _SAME and len(parts) == 1:
+            return parts[0]
+        if made.opcode == "max" and "0" in parts and len(parts) == 2:
+            return f"relu({parts[1 - parts.index('0')]})"
+        factors = [_closed(part) for part in parts]
+        if made.opcode in _SIGNS:
+            return f"{_SIGNS[made.opcode]}{factors[0]}"
+        if made.opcode in _INFIX:
+            return _INFIX[made.opcode].join(factors)
+        if made.opcode in ("fma", "mad"):
+            return f"{factors[0]} * {factors[1]} + {parts[2]}"
+        return f"{made.opcode}({', '.join(parts)})"
 
     def _looked_up(self) -> tuple[Keys, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Return all keys sorted, each once, with the execution and the lane that made each first."""
@@ -116,22 +128,6 @@ class Formulas:
             return name(byte, count, low, element.size)
         computed = np.flatnonzero(found == COMPUTED)
         return self.text(int(keys[computed[0]]), name, depth + 1) or "..." if computed.size else "..."
-
-
-def _joined(opcode: str, parts: list[str]) -> str:
-    """Return an operation on operands in words."""
-    if opcode in _SAME and len(parts) == 1:
-        return parts[0]
-    if opcode == "max" and "0" in parts and len(parts) == 2:
-        return f"relu({parts[1 - parts.index('0')]})"
-    factors = [_closed(part) for part in parts]
-    if opcode in _SIGNS:
-        return f"{_SIGNS[opcode]}{factors[0]}"
-    if opcode in _INFIX:
-        return _INFIX[opcode].join(factors)
-    if opcode in ("fma", "mad"):
-        return f"{factors[0]} * {factors[1]} + {parts[2]}"
-    return f"{opcode}({', '.join(parts)})"
 
 
 def _closed(part: str) -> str:

@@ -446,7 +446,12 @@ def with_rows(movement: Movement) -> Movement:
     found: dict[str, set[int]] = {}
     for operand in operands_of(movement):
         if operand.buffer is not None and operand.role in ("a", "b"):
-            length = _row_bytes(operand)
+            # how many bytes the rows of an operand's buffer lie apart; 0 where no axis is contiguous
+            layout = layout_of(operand)
+            index, valid = layout.collect(operand.index), layout.collect(operand.moved)
+            steps = [_step(index, valid, axis) for axis in (1, 2)]
+            others = [other for step, other in (steps, steps[::-1]) if step == 1 and other > 1]
+            length = others[0] * operand.width // 8 if others and not others[0] * operand.width % 8 else 0
             found.setdefault(operand.buffer.name, set()).add(length)
     buffers = tuple(_shaped(buffer, found.get(buffer.name, set())) for buffer in movement.buffers)
     return replace(movement, buffers=buffers)
@@ -471,15 +476,6 @@ def _shaped(buffer: TracedBuffer, lengths: set[int]) -> TracedBuffer:
     if not length or buffer.size % length or length >= buffer.size:
         return buffer
     return replace(buffer, shape=(buffer.size // length, length))
-
-
-def _row_bytes(operand: Operand) -> int:
-    """Return how many bytes the rows of an operand's buffer lie apart; 0 where no axis is contiguous."""
-    layout = layout_of(operand)
-    index, valid = layout.collect(operand.index), layout.collect(operand.moved)
-    steps = [_step(index, valid, axis) for axis in (1, 2)]
-    others = [other for step, other in (steps, steps[::-1]) if step == 1 and other > 1]
-    return others[0] * operand.width // 8 if others and not others[0] * operand.width % 8 else 0
 
 
 def _step(index: Indices, valid: Mask, axis: int) -> int:

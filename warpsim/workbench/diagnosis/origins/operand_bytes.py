@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ....base.errors import present
 from ....isa.families.tcgen05_operands import layout_of
 from ....isa.instruction import Instruction
-from ....isa.layouts.tensor_memory import BIT, COLUMN, CTA, LANE, LANES, TensorLayout
+from ....isa.layouts.tensor_memory import BIT, COLUMN, CTA, LANE, LANES
 from ....isa.warps import WARP
 from ....machine.opcodes.tensor.tensor_products import Multiplication, Part
 from ....machine.run.wave import Wave
@@ -182,10 +182,6 @@ def cell_uses(form: Instruction, role: str) -> tuple[Numbers, Numbers, Numbers, 
     """
     layout = present(layout_of(form, role), f"a layout of {role}")
     line, chunk = (index.reshape(-1) for index in np.indices(layout.cells.shape[:2]))
-    return _cell_numbers(layout), layout.cells[..., BIT].reshape(-1) // 8, line, chunk
-
-
-def _cell_numbers(layout: TensorLayout) -> Numbers:
     cells = layout.cells.reshape(-1, layout.cells.shape[-1])
     numbers: Numbers = (cells[:, CTA] * layout.width + cells[:, COLUMN]) * LANES + cells[:, LANE]
-    return numbers
+    return numbers, layout.cells[..., BIT].reshape(-1) // 8, line, chunk

@@ -100,33 +100,29 @@ def tile_findings(a: Anchored | None, b: Anchored | None) -> Iterator[PackingFin
     """Yield what is wrong with the tiles of A and B of one statement."""
     for anchored, other in ((a, b), (b, a)):
         if anchored is not None:
-            yield from _disorders(anchored, other)
+            # tiles that are not in order, those with the same sentence together
+            wrong = ~anchored.clean
+            if other is not None and wrong.any():
+                wrong &= ~permuted_together(anchored, other)
+            found: dict[tuple[str, str], list[int]] = {}
+            unnamed = list[int]()
+            other_way, turned = _turned(anchored, wrong)
+            for event in np.flatnonzero(wrong).tolist():
+                order = anchored.disorders[event] or turned.get(event)
+                if order is None:
+                    unnamed.append(event)
+                else:
+                    found.setdefault(order, []).append(event)
+            inner = expected_inner(anchored, other)
+            for pattern, events in alike(anchored.tiles, anchored.outer, inner, np.array(unnamed, np.intp)):
+                found.setdefault(named(pattern), []).extend(events)
+            for (kind, message), group in found.items():
+                turn = group[0] in turned and anchored.disorders[group[0]] is None
+                chosen = np.array(sorted(group), np.intp)
+                fault = TilesAtFault(tiles=other_way if turn else anchored, other=other, events=chosen)
+                yield _finding(fault, kind, message)
     if a is not None and b is not None:
         yield from _unlike_steps(a, b)
-
-
-def _disorders(anchored: Anchored, other: Anchored | None) -> Iterator[PackingFinding]:
-    """Yield tiles that are not in order, those with the same sentence together."""
-    wrong = ~anchored.clean
-    if other is not None and wrong.any():
-        wrong &= ~permuted_together(anchored, other)
-    found: dict[tuple[str, str], list[int]] = {}
-    unnamed = list[int]()
-    other_way, turned = _turned(anchored, wrong)
-    for event in np.flatnonzero(wrong).tolist():
-        order = anchored.disorders[event] or turned.get(event)
-        if order is None:
-            unnamed.append(event)
-        else:
-            found.setdefault(order, []).append(event)
-    inner = expected_inner(anchored, other)
-    for pattern, events in alike(anchored.tiles, anchored.outer, inner, np.array(unnamed, np.intp)):
-        found.setdefault(named(pattern), []).extend(events)
-    for (kind, message), group in found.items():
-        turn = group[0] in turned and anchored.disorders[group[0]] is None
-        chosen = np.array(sorted(group), np.intp)
-        fault = TilesAtFault(tiles=other_way if turn else anchored, other=other, events=chosen)
-        yield _finding(fault, kind, message)
 
 
 def _turned(anchored: Anchored, wrong: Mask) -> tuple[Anchored, dict[int, tuple[str, str]]]:

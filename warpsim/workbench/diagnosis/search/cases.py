@@ -46,11 +46,26 @@ def case_of(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) -> Case:
     rule_for(instruction)
     if instruction.sparse:
         check_selector(instruction, inputs.selector)
-    given = replace(inputs, literal=True, registers=_with_c(instruction, inputs.registers))
+    zeros = np.zeros(instruction.held("c").shape, f"u{instruction.register_bits // 8}")
+    given = replace(inputs, literal=True, registers={"c": zeros} | inputs.registers)
     checked = checked_inputs(instruction, given)
     gather(instruction, checked)
     setting = setting_of(instruction, checked)
-    tiles = _broadcast(checked.registers | {"d": _written(instruction, np.asarray(d))}, checked.shared)
+    # each operand one axis of tiles in front
+    inner = {
+        name: (words, words.shape[-2:])
+        for name, words in (checked.registers | {"d": _written(instruction, np.asarray(d))}).items()
+    }
+    if checked.shared is not None:
+        inner["shared"] = checked.shared, checked.shared.shape[-1:]
+    try:
+        lead = np.broadcast_shapes(*(array.shape[: -len(axes)] for array, axes in inner.values()))
+    except ValueError:
+        raise OperandError("the leading axes (tiles) of the operands do not broadcast together") from None
+    tiles = {
+        name: np.broadcast_to(array, (*lead, *axes)).reshape(-1, *axes)
+        for name, (array, axes) in inner.items()
+    }
     return Case(setting=setting, actual=tiles.pop("d"), registers=with_tiles(setting, tiles))
 
 
@@ -91,31 +106,11 @@ def _single(descriptors: npt.NDArray[np.uint64], name: str) -> int:
     return int(values[0])
 
 
-def _with_c(instruction: Instruction, registers: Registers) -> Registers:
-    zeros = np.zeros(instruction.held("c").shape, f"u{instruction.register_bits // 8}")
-    return {"c": zeros} | registers
-
-
 def _written(instruction: Instruction, d: npt.NDArray[Any]) -> Words:
     """Return D's registers, from registers or from matrices."""
     if d.shape[-2:] == instruction.matrix_shape("d"):
         return registers_of(matrix_codes(d, instruction, "d"), instruction, "d")
     return checked_registers(d, instruction, "d")
-
-
-def _broadcast(registers: Registers, shared: npt.NDArray[np.uint8] | None) -> Registers:
-    """Give each operand one axis of tiles in front. Raises OperandError where they do not fit."""
-    inner = {name: (words, words.shape[-2:]) for name, words in registers.items()}
-    if shared is not None:
-        inner["shared"] = shared, shared.shape[-1:]
-    try:
-        lead = np.broadcast_shapes(*(array.shape[: -len(axes)] for array, axes in inner.values()))
-    except ValueError:
-        raise OperandError("the leading axes (tiles) of the operands do not broadcast together") from None
-    return {
-        name: np.broadcast_to(array, (*lead, *axes)).reshape(-1, *axes)
-        for name, (array, axes) in inner.items()
-    }
 
 
 # --- random registers ----------------------------------------------------------------------------------
@@ -131,7 +126,15 @@ def probe(setting: Setting, tiles: int, seed: int) -> Registers:
     present = [name for name in "abc" if not setting.in_shared(name)]
     registers = {name: _fragment(instruction, name, tiles, rng) for name in present}
     if instruction.sparse:
-        registers["e"] = _metadata(instruction, tiles, rng)
+        # ascending fields under every selector, so that lanes a selector ignores hold other metadata
+        pattern = require_sparse(instruction)
+        shape = (tiles, instruction.shape.m, instruction.shape.k // pattern.chunk)
+        words = [
+            write_fields(instruction, rng.choice(np.flatnonzero(pattern.ascending), shape), selector)
+            for selector in instruction.selectors
+        ]
+        e: npt.NDArray[Any] = np.bitwise_or.reduce(words, axis=0)
+        registers["e"] = e
     if instruction.scale:
         for name in ("scale_a", "scale_b"):
             codes = random_codes(instruction.scale, (tiles, instruction.lanes, 4), rng)
@@ -180,18 +183,6 @@ def _fragment(
     lead = (tiles, instruction.products) if instruction.products > 1 else (tiles,)
     shape = (*lead, *instruction.matrix_shape(operand))
     return registers_of(random_codes(instruction.format(operand), shape, rng), instruction, operand)
-
-
-def _metadata(instruction: Instruction, tiles: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Return ascending fields under every selector, so that lanes a selector ignores hold other metadata."""
-    pattern = require_sparse(instruction)
-    shape = (tiles, instruction.shape.m, instruction.shape.k // pattern.chunk)
-    words = [
-        write_fields(instruction, rng.choice(np.flatnonzero(pattern.ascending), shape), selector)
-        for selector in instruction.selectors
-    ]
-    e: npt.NDArray[Any] = np.bitwise_or.reduce(words, axis=0)
-    return e
 
 
 Elements = npt.NDArray[Any]  # (..., tiles, elements of D)

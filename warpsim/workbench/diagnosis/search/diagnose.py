@@ -210,7 +210,19 @@ def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
     matches, simulated = _solved(case, expected, equal_elements)
     found_in_d = remarks_of(case, expected) if not matches else ()
     if not matches and most > 1 and not any(remark.explains_values for remark in found_in_d):
-        matches, more_tried = _solved_pairs(case, expected, equal_elements, watch)
+        # the simplest two causes that give every bit, and how many were given to the engine
+        tried, best, exact = 0, float("inf"), list[tuple[Mistake, ...]]()
+        tile, settled, spread = _tile(case, expected, equal_elements)
+        both = ((each.cost, each.explanations, ()) for each in solve_pairs(tile, settled, spread))
+        for cost, explanations, others in chain(both, joined_with_others(case, equal_elements)):
+            tried += 1
+            if watch is not None:
+                watch(tried, 0)
+            bare = (*others, *map(bare_mistake, explanations))
+            if cost <= best and _explained(case, bare).all():
+                exact = exact * (cost == best) + [(*others, *map(named_mistake, explanations))]
+                best = cost
+        matches, more_tried = _confirmed(case, exact), tried
         simulated += more_tried
     closest = () if matches else _partly(case, expected, equal_elements)
     return _diagnosis(case, expected, matches, closest, simulated)
@@ -261,24 +273,6 @@ def _may_be_meant(explanation: Explanation, cost: float) -> bool:
 
 _PLACED = ("own", "zero", "tile", "other operand")  # kinds of sources that are no function of the values
 _CLOSE = 2.0  # costs of which both are said, where they agree on all data
-
-
-def _solved_pairs(
-    case: Case, expected: Words, equal: npt.NDArray[np.bool_], watch: Watch | None
-) -> tuple[tuple[Match, ...], int]:
-    """Return the simplest two causes that give every bit, and how many were given to the engine."""
-    tried, best, exact = 0, float("inf"), list[tuple[Mistake, ...]]()
-    tile, settled, spread = _tile(case, expected, equal)
-    both = ((each.cost, each.explanations, ()) for each in solve_pairs(tile, settled, spread))
-    for cost, explanations, others in chain(both, joined_with_others(case, equal)):
-        tried += 1
-        if watch is not None:
-            watch(tried, 0)
-        bare = (*others, *map(bare_mistake, explanations))
-        if cost <= best and _explained(case, bare).all():
-            exact = exact * (cost == best) + [(*others, *map(named_mistake, explanations))]
-            best = cost
-    return _confirmed(case, exact), tried
 
 
 Two = tuple[float, tuple[Explanation, ...], tuple[Mistake, ...]]  # cost, and what holds together

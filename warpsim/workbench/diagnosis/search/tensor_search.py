@@ -137,27 +137,30 @@ def _outcomes(instruction: Instruction, inputs: Inputs, expected: Words) -> Iter
             yield change.name, execute_inputs(change.instruction, change.inputs)
         except WarpsimError:
             continue
-    yield from _other_layouts(instruction, expected)
+    # D whose elements were taken by the places of another layout and written by those of its own
+    own = letter_of(instruction)
+    lane, column, _ = tensor_cells(instruction, "d").index
+    for letter in "ABCDEFG":
+        layout = accumulator(letter, instruction.shape.n)
+        if letter == own or layout.shape != lane.shape or layout.ctas * LANES > instruction.lanes:
+            continue
+        cells = layout.cells
+        lanes, columns = cells[..., CTA] * LANES + cells[..., LANE], cells[..., COLUMN]
+        if columns.max() >= expected.shape[1]:
+            continue
+        found = expected.copy()
+        found[lane, column] = expected[lanes, columns]
+        yield f"the epilogue reads layout {own} as {letter}", found
+    if tensor_cells(instruction, "d").layout.half:
+        rows = np.arange(len(lane))[:, None]
+        found = expected.copy()
+        found[lane, column] = expected[rows % LANES, column]
+        yield f"the epilogue reads layout {own} without the gaps between its rows", found
 
 
 def changes(instruction: Instruction, inputs: Inputs) -> Iterator[Change]:
     """Yield every single change of what an execution reads."""
-    yield from _of_the_word(instruction, inputs)
-    for operand in "ab":
-        yield from _of_a_tile(instruction, inputs, operand)
-    yield from _of_scales(instruction, inputs)
-    read = "not read" if inputs.scale_d else "read"
-    yield Change(f"D before was {read}", instruction, replace(inputs, scale_d=not inputs.scale_d))
-
-
-# --- the instruction descriptor ----------------------------------------------------------------------
-
-_FIELDS = ("selector", "a_type", "b_type", "negate_a", "negate_b", "transpose_a", "transpose_b", "scale_type")
-_IDS = ("scale_a_id", "scale_b_id")
-
-
-def _of_the_word(instruction: Instruction, inputs: Inputs) -> Iterator[Change]:
-    """Yield other values of the fields of the instruction descriptor that change no shape."""
+    # other values of the fields of the instruction descriptor that change no shape
     word = descriptor_of(instruction)
     form = form_of(tuple(instruction.mnemonic.split(".")[1:]))
     fields = {field.attribute: field for field in FIELDS[word.of.group]}
@@ -175,6 +178,17 @@ def _of_the_word(instruction: Instruction, inputs: Inputs) -> Iterator[Change]:
                 continue
             if "e" not in inputs.registers or inputs.registers["e"].shape[-1] >= made.held("e").words:
                 yield Change(f"with {field.name} {value} instead of {own}", made, inputs)
+    for operand in "ab":
+        yield from _of_a_tile(instruction, inputs, operand)
+    yield from _of_scales(instruction, inputs)
+    read = "not read" if inputs.scale_d else "read"
+    yield Change(f"D before was {read}", instruction, replace(inputs, scale_d=not inputs.scale_d))
+
+
+# --- the instruction descriptor ----------------------------------------------------------------------
+
+_FIELDS = ("selector", "a_type", "b_type", "negate_a", "negate_b", "transpose_a", "transpose_b", "scale_type")
+_IDS = ("scale_a_id", "scale_b_id")
 
 
 # --- shared-memory descriptors -----------------------------------------------------------------------
@@ -227,28 +241,6 @@ def _with(inputs: Inputs, name: str, words: Words) -> Inputs:
 
 
 # --- D -----------------------------------------------------------------------------------------------
-
-
-def _other_layouts(instruction: Instruction, expected: Words) -> Iterator[tuple[str, Words]]:
-    """Yield D whose elements were taken by the places of another layout and written by those of its own."""
-    own = letter_of(instruction)
-    lane, column, _ = tensor_cells(instruction, "d").index
-    for letter in "ABCDEFG":
-        layout = accumulator(letter, instruction.shape.n)
-        if letter == own or layout.shape != lane.shape or layout.ctas * LANES > instruction.lanes:
-            continue
-        cells = layout.cells
-        lanes, columns = cells[..., CTA] * LANES + cells[..., LANE], cells[..., COLUMN]
-        if columns.max() >= expected.shape[1]:
-            continue
-        found = expected.copy()
-        found[lane, column] = expected[lanes, columns]
-        yield f"the epilogue reads layout {own} as {letter}", found
-    if tensor_cells(instruction, "d").layout.half:
-        rows = np.arange(len(lane))[:, None]
-        found = expected.copy()
-        found[lane, column] = expected[rows % LANES, column]
-        yield f"the epilogue reads layout {own} without the gaps between its rows", found
 
 
 def diagnose_executions(

@@ -91,7 +91,9 @@ class Atoms:
         if self.places <= _COMPARED:
             made = [group.evaluate(np.arange(len(group.steps)), every).astype(np.int32) for group in groups]
             tables = np.concatenate(made)
-            kept = _first_of_equal(tables, kept)
+            keys = np.array([hash(table.tobytes()) for table in tables])
+            _, first = np.unique(keys[kept], return_index=True)
+            kept = kept[np.sort(first)]
             self._tables = tables[kept] if len(kept) * self.places <= _KEPT else None
         self.cost, self._groups = costs[kept], groups
         self._group, self._inside = number[kept], inside[kept]
@@ -156,13 +158,6 @@ class Atoms:
     def kinds(self) -> frozenset[str]:
         """The kinds of all atoms."""
         return frozenset(step.kind for step in self._steps)
-
-
-def _first_of_equal(tables: npt.NDArray[np.int32], order: Index) -> Index:
-    """Return the numbers in their order, those of the first of equal tables."""
-    keys = np.array([hash(table.tobytes()) for table in tables])
-    _, first = np.unique(keys[order], return_index=True)
-    return order[np.sort(first)]
 
 
 def _once(make: Callable[[Sequence[View]], Made]) -> Callable[[Sequence[View]], Made]:

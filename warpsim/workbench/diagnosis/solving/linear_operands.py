@@ -385,7 +385,21 @@ def _selected(tile: Tile) -> Iterator[Problem]:
     """Yield the problems of metadata and of scales."""
     rest = (tile.result - tile.offset)[0]
     if tile.instruction.sparse:
-        yield _metadata(tile, rest)
+        # the problem of metadata: what every code of an index lets the stored elements meet
+        form, pattern = tile.instruction, require_sparse(tile.instruction)
+        bits, (m, s) = index_bits(form), form.matrix_shape("a")
+        index = form.metadata.fields(tile.setting.selector).index
+        each = np.arange(4 // bits)
+        where = (index[..., 0] * (32 // bits) + index[..., 1] // bits)[..., None] + each
+        a, right = tile.matrix("a")[0], (tile.matrix("b") * tile.scales("b"))[0]
+        scale = tile.scales("a")
+        looks = []
+        for code in range(1 << bits):
+            fields = np.full((m, s // pattern.stored), code if bits == 4 else code * 5, np.uint8)
+            columns = columns_of(form, fields, None, literal=True)
+            parts = (a * np.take_along_axis(scale, columns, 1))[..., None] * right[columns]
+            looks.append(parts.reshape(m, -1, pattern.unit, parts.shape[-1]).sum(axis=2))
+        yield ("e", where.reshape(m, -1), rest, None, np.stack(looks, axis=-1))
     if tile.instruction.scale:
         yield from _scales(tile, rest)
 
@@ -405,24 +419,6 @@ def _multiplicands(tile: Tile, rest: Numbers) -> Iterator[Problem]:
     w = sign * w + (1 if tile.is_xor else 0)
     rest_b = rest - (tile.left.sum(axis=2)[..., None] if tile.is_xor else 0)
     yield "b", where, rest_b.transpose(0, 2, 1).reshape(-1, m), w.reshape(-1, k, m), None
-
-
-def _metadata(tile: Tile, rest: Numbers) -> Problem:
-    """Return the problem of metadata: what every code of an index lets the stored elements meet."""
-    form, pattern = tile.instruction, require_sparse(tile.instruction)
-    bits, (m, s) = index_bits(form), form.matrix_shape("a")
-    index = form.metadata.fields(tile.setting.selector).index
-    each = np.arange(4 // bits)
-    where = (index[..., 0] * (32 // bits) + index[..., 1] // bits)[..., None] + each
-    a, right = tile.matrix("a")[0], (tile.matrix("b") * tile.scales("b"))[0]
-    scale = tile.scales("a")
-    looks = []
-    for code in range(1 << bits):
-        fields = np.full((m, s // pattern.stored), code if bits == 4 else code * 5, np.uint8)
-        columns = columns_of(form, fields, None, literal=True)
-        parts = (a * np.take_along_axis(scale, columns, 1))[..., None] * right[columns]
-        looks.append(parts.reshape(m, -1, pattern.unit, parts.shape[-1]).sum(axis=2))
-    return "e", where.reshape(m, -1), rest, None, np.stack(looks, axis=-1)
 
 
 def _scales(tile: Tile, rest: Numbers) -> Iterator[Problem]:

@@ -135,7 +135,17 @@ class LoopOperands:
         if self.d.size > _LARGEST:
             return
         with np.errstate(all="ignore"):
-            yield from self._of_result()
+            # the right D, or D without C, in other places
+            loop, form = self.loop, self.loop.form
+            more = []
+            if loop.c.any():
+                plain = codes_of(gemm(form, loop.given.A, loop.given.B, **loop.given.scales), form.d, "D")
+                more.append((Block(1, "without C", {}), np.pad(plain, self.pad)))
+            whole = self._whole("d", np.pad(self.expected, self.pad), self.d, more=more)
+            for found in self._fitted(whole):
+                if _is_moved(found):  # functions of its values, and masks, are seen in D
+                    codes = whole.matrix(found.table)
+                    yield whole.solution(found, lambda codes=codes: loop.tiles_of(codes))  # type: ignore[misc]
             yield from self._of_c()
             for name in "ab":
                 yield from self._of_factor(name)
@@ -174,19 +184,6 @@ class LoopOperands:
         )
 
     # --- known by value ---
-
-    def _of_result(self) -> Iterator[Solution]:
-        """Yield the right D, or D without C, in other places."""
-        loop, form = self.loop, self.loop.form
-        more = []
-        if loop.c.any():
-            plain = codes_of(gemm(form, loop.given.A, loop.given.B, **loop.given.scales), form.d, "D")
-            more.append((Block(1, "without C", {}), np.pad(plain, self.pad)))
-        whole = self._whole("d", np.pad(self.expected, self.pad), self.d, more=more)
-        for found in self._fitted(whole):
-            if _is_moved(found):  # functions of its values, and masks, are seen in D
-                codes = whole.matrix(found.table)
-                yield whole.solution(found, lambda codes=codes: loop.tiles_of(codes))  # type: ignore[misc]
 
     def _of_c(self) -> Iterator[Solution]:
         """Yield C from other places."""

@@ -135,7 +135,14 @@ def views_of(instruction: Instruction, operand: str) -> tuple[View, ...]:
 def _of_elements(instruction: Instruction, operand: str) -> Iterator[View]:
     in_registers = instruction.lanes and any(place.lanes for place in instruction.places(operand))
     if in_registers and instruction.descriptor is None:
-        yield from _of_registers(instruction, operand)
+        layout = instruction.in_registers(operand).layout
+        each = instruction.register_bits // instruction.storage(operand).bits
+        order = np.argsort((layout.row_index * layout.columns + layout.column_index).reshape(-1))
+        lane, value = (index.reshape(-1)[order] for index in np.indices(layout.row_index.shape))
+        lanes = ("warp", lane // WARP), ("lane", lane % WARP)
+        yield view("registers", (*lanes, ("register", value // each), ("slot", value % each)))
+        groups = ("warp", lane // WARP), ("quad", lane % WARP // _QUAD), ("thread", lane % _QUAD)
+        yield view("quads", (*groups, *_digits(layout, value, each), ("slot", value % each)))
     k = instruction.stored_k
     if (
         operand in "ab"
@@ -150,17 +157,6 @@ def _of_elements(instruction: Instruction, operand: str) -> Iterator[View]:
         along_rows=operand == "b",
         products=instruction.products,
     )
-
-
-def _of_registers(instruction: Instruction, operand: str) -> Iterator[View]:
-    layout = instruction.in_registers(operand).layout
-    each = instruction.register_bits // instruction.storage(operand).bits
-    order = np.argsort((layout.row_index * layout.columns + layout.column_index).reshape(-1))
-    lane, value = (index.reshape(-1)[order] for index in np.indices(layout.row_index.shape))
-    lanes = ("warp", lane // WARP), ("lane", lane % WARP)
-    yield view("registers", (*lanes, ("register", value // each), ("slot", value % each)))
-    groups = ("warp", lane // WARP), ("quad", lane % WARP // _QUAD), ("thread", lane % _QUAD)
-    yield view("quads", (*groups, *_digits(layout, value, each), ("slot", value % each)))
 
 
 def _digits(layout: Layout, value: Index, each: int) -> list[tuple[str, Index]]:

@@ -113,7 +113,13 @@ def _candidates(words: Words) -> Iterator[_Candidate]:
     for rewrite, view in of_words(first):
         phrases = differences(first, view, of=" of the descriptor")
         yield _Candidate(message="; ".join(phrases), fix=remedy(first, view), change=_rewritten(rewrite))
-    yield from _of_bytes()
+    # start addresses in bytes: bits from 14 on are lost, and are the same again after some stages
+    for stages in range(1, _STAGES + 1):
+        yield _Candidate(
+            message="the start address in the descriptor is in bytes, not in units of 16: >> 4 is missing",
+            fix="put (address & 0x3FFFF) >> 4 into bits 13..0",
+            change=_in_units(stages),
+        )
     yield from _of_steps(words)
 
 
@@ -127,16 +133,6 @@ def _rewritten(rewrite: Rewrite) -> Change:
             return word
 
     return change
-
-
-def _of_bytes() -> Iterator[_Candidate]:
-    """Yield start addresses in bytes: bits from 14 on are lost, and are the same again after some stages."""
-    for stages in range(1, _STAGES + 1):
-        yield _Candidate(
-            message="the start address in the descriptor is in bytes, not in units of 16: >> 4 is missing",
-            fix="put (address & 0x3FFFF) >> 4 into bits 13..0",
-            change=_in_units(stages),
-        )
 
 
 def _in_units(stages: int) -> Change:

@@ -106,7 +106,14 @@ def _candidates(trial: Trial, issues: Sequence[Issue], origins: Origins | None) 
         yield from sums
         yield from _of_signs(first)
         yield from _of_types(first)
-        yield from _of_sizes(first)
+        # N and M twice and four times as large, and as small
+        own = first.descriptor
+        for attribute, most in _SIZES.items():
+            given = getattr(own, attribute)
+            for size in (2 * given, given // 2, 4 * given, given // 4):
+                if _N_LEAST <= size <= most:
+                    text = f"{attribute.upper()} is {given} where {size} fits"
+                    yield _of_fields(first, {attribute: size}, text)
 
 
 # --- shared-memory descriptors -----------------------------------------------------------------------
@@ -289,17 +296,6 @@ def _of_types(first: Issue) -> Iterator[Candidate]:
             given = " and ".join(str(table.get(getattr(own, each))) for each in attributes)
             what = " and of ".join(each[0].upper() for each in attributes)
             yield _of_fields(first, fields, f"the type of {what} is {given} where {name} fits")
-
-
-def _of_sizes(first: Issue) -> Iterator[Candidate]:
-    """Yield N and M twice and four times as large, and as small."""
-    own = first.descriptor
-    for attribute, most in _SIZES.items():
-        given = getattr(own, attribute)
-        for size in (2 * given, given // 2, 4 * given, given // 4):
-            if _N_LEAST <= size <= most:
-                text = f"{attribute.upper()} is {given} where {size} fits"
-                yield _of_fields(first, {attribute: size}, text)
 
 
 def _of_fields(first: Issue, fields: Mapping[str, int], text: str) -> Candidate:

@@ -137,7 +137,7 @@ class Verdict(Displayed):
     def lines(self) -> Iterator[str]:
         """Yield the verdict first, then what the outputs show, then what else was found."""
         if self.equivalence is not None:
-            yield from self._formula_lines(self.equivalence)
+            yield f"{'formula' if self.causes else 'verdict'}: {self.equivalence}"
         elif self.as_expected:
             outputs = "1 output is" if self.compared == 1 else f"{self.compared} outputs are"
             yield "verdict: nothing is wrong" + f"; {outputs} as expected" * bool(self.compared)
@@ -156,10 +156,6 @@ class Verdict(Displayed):
         if len(self.causes) > 1 + _SYMPTOMS:
             yield f"also: {len(self.causes) - 1 - _SYMPTOMS} more"
         yield from (f"note: {note}" for note in self.notes)
-
-    def _formula_lines(self, equivalence: Equivalence) -> Iterator[str]:
-        """Yield the answer of a reference: the verdict, or beside a cause the formula."""
-        yield f"{'formula' if self.causes else 'verdict'}: {equivalence}"
 
     def document(self) -> dict[str, Any]:
         """Return the same as JSON-ready data."""

@@ -19,7 +19,7 @@ from ..byte_keys import Indices
 from ..loaded_operands import Mask, Operand, extents_in_bytes, row_length, word_text
 from ..modes import mode
 from ..packing_checks import OtherByte, PackingFinding
-from .word_places import BYTES, NAMES, Words, words_of
+from .word_places import NAMES, Words, words_of
 
 _LOOKED = 64  # executions by which an axis is judged
 _LANE_BIT = 2  # the lower bits of a byte's number are of its place in the word
@@ -34,7 +34,11 @@ def word_findings(operand: Operand, a: Anchored | None, b: Anchored | None) -> I
     if words is None:
         return
     yield from _bytes_exchanged(words)
-    yield from _lanes_exchanged(words)
+    # bits of the lane's number that subtract: lanes hold each other's words
+    mask = sum(1 << bit for bit, step in enumerate(words.steps[_LANE_BIT:].tolist()) if step < 0)
+    if mask:
+        message = f"lane l holds the word of {NAMES[words.operand.role]} of lane l xor {mask}"
+        yield PackingFinding.of(words.operand, "metadata lane", message, np.flatnonzero(words.known))
     yield from _other_lanes(words)
     if a is not None:
         partner = b if operand.role == "scale_b" else a
@@ -43,7 +47,7 @@ def word_findings(operand: Operand, a: Anchored | None, b: Anchored | None) -> I
 
 def _bytes_exchanged(words: Words) -> Iterator[PackingFinding]:
     """Yield bytes of the words that are not in order."""
-    order, wrong = words.once("order of bytes", lambda: _order_of_bytes(words))
+    order, wrong = words.order_of_bytes
     events = np.flatnonzero(wrong.any(axis=1))
     if not events.size:
         return
@@ -53,22 +57,6 @@ def _bytes_exchanged(words: Words) -> Iterator[PackingFinding]:
     yield PackingFinding.of(
         words.operand, "metadata bytes", f"{_bytes_text(words, lane, seen)} ({lanes})", events
     )
-
-
-def _order_of_bytes(words: Words) -> tuple[Indices, Mask]:
-    """Return the order of the bytes of each word ``(n, lanes, 4)``, and which words are not in order.
-
-    Bytes that lie together are in order if they ascend. A word of two halves that lie apart is in order if
-    the halves are, and the upper half comes later in the buffer: rows and k ascend in every arrangement.
-    """
-    ascends = (words.byte[..., 1:] >= words.byte[..., :-1]).all(axis=2)
-    if ascends.all():
-        return np.broadcast_to(np.arange(BYTES), words.byte.shape), np.zeros(ascends.shape, np.bool_)
-    whole = words.valid.all(axis=2)
-    order = np.argsort(np.argsort(words.byte, axis=2), axis=2)
-    together = words.byte.max(axis=2) - words.byte.min(axis=2) == BYTES - 1
-    halves = (words.byte[..., 1::2] - words.byte[..., ::2] == 1).all(axis=2)
-    return order, whole & (together | halves) & (order != np.arange(BYTES)).any(axis=2)
 
 
 def _bytes_text(words: Words, lane: int, seen: list[int]) -> str:
@@ -86,17 +74,9 @@ def _bytes_text(words: Words, lane: int, seen: list[int]) -> str:
     )
 
 
-def _lanes_exchanged(words: Words) -> Iterator[PackingFinding]:
-    """Yield bits of the lane's number that subtract: lanes hold each other's words."""
-    mask = sum(1 << bit for bit, step in enumerate(words.steps[_LANE_BIT:].tolist()) if step < 0)
-    if mask:
-        message = f"lane l holds the word of {NAMES[words.operand.role]} of lane l xor {mask}"
-        yield PackingFinding.of(words.operand, "metadata lane", message, np.flatnonzero(words.known))
-
-
 def _other_lanes(words: Words) -> Iterator[PackingFinding]:
     """Yield lanes that hold another word than the sum says; nothing where most words break it."""
-    if words.once("order of bytes", lambda: _order_of_bytes(words))[1].any():
+    if words.order_of_bytes[1].any():
         return  # reported above
     if not words.follow_sums:
         return

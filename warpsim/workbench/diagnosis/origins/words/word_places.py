@@ -65,6 +65,23 @@ class Words(Kept):
         return bool(wrong.sum() <= (1 - _LEAST) * self.valid.sum())
 
     @kept_property
+    def order_of_bytes(self) -> tuple[Indices, Mask]:
+        """Return the order of the bytes of each word ``(n, lanes, 4)``, and which words are not in order.
+
+        Bytes that lie together are in order if they ascend. A word of two halves that lie apart is in order
+        if the halves are, and the upper half comes later in the buffer: rows and k ascend in every
+        arrangement.
+        """
+        ascends = (self.byte[..., 1:] >= self.byte[..., :-1]).all(axis=2)
+        if ascends.all():
+            return np.broadcast_to(np.arange(BYTES), self.byte.shape), np.zeros(ascends.shape, np.bool_)
+        whole = self.valid.all(axis=2)
+        order = np.argsort(np.argsort(self.byte, axis=2), axis=2)
+        together = self.byte.max(axis=2) - self.byte.min(axis=2) == BYTES - 1
+        halves = (self.byte[..., 1::2] - self.byte[..., ::2] == 1).all(axis=2)
+        return order, whole & (together | halves) & (order != np.arange(BYTES)).any(axis=2)
+
+    @kept_property
     def expected(self) -> Indices:
         """``(n, lanes, 4)``: where each byte should be; bits that subtract are exchanged places."""
         steps = self.steps

@@ -36,22 +36,18 @@ class _Candidate:
 def exchanged_causes(trial: Trial) -> list[Cause]:
     """Return two arguments, or axes of the grid, with which exchanged every output is as expected."""
     with trial.budget.search("arguments exchanged"):
-        return _tried(trial, _exchanged(trial))
-
-
-def _tried(trial: Trial, candidates: Iterator[_Candidate]) -> list[Cause]:
-    for each in islice(candidates, _MOST):
-        if trial.wrong_of(each.launch) == 0:
-            return [
-                Cause(
-                    kind="argument",
-                    message=each.message,
-                    location=None,
-                    evidence=trial.again(_EVIDENCE),
-                    fix=each.fix,
-                )
-            ]
-    return []
+        for each in islice(_exchanged(trial), _MOST):
+            if trial.wrong_of(each.launch) == 0:
+                return [
+                    Cause(
+                        kind="argument",
+                        message=each.message,
+                        location=None,
+                        evidence=trial.again(_EVIDENCE),
+                        fix=each.fix,
+                    )
+                ]
+        return []
 
 
 # --- two of them exchanged -------------------------------------------------------------------------
