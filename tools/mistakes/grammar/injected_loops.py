@@ -19,8 +19,7 @@ from tools.mistakes.grammar.injected import sampled_forms
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import diagnose_product
-from warpsim.workbench.diagnosis.loops.loop_candidates import Candidate
-from warpsim.workbench.diagnosis.loops.loop_mistakes import WithinSteps
+from warpsim.workbench.diagnosis.loops.loop_mistakes import Candidate, WithinSteps
 from warpsim.workbench.diagnosis.loops.loop_search import stages
 from warpsim.workbench.diagnosis.solving.product_loops import Given, Loop, View
 

@@ -20,8 +20,7 @@ from ....isa.codes import values_of
 from ....isa.formats import FORMATS
 from ....observe.algebra.builtin_references import causal, softmax
 from ....observe.algebra.leaves import Argument
-from .epilogues import with_epilogue
-from .formula_terms import FUNCTIONS, NIBBLE, Array, Term, blocks, nibbles, number
+from .formula_terms import FUNCTIONS, NIBBLE, Array, Term, blocks, nibbles, number, with_epilogue
 
 _NEAR = {1: 2.0**-3, 2: 2.0**-8}  # of floats of so many bytes
 _OF_FLOATS, _OF_INTEGERS = 2.0**-14, 2.0**-40

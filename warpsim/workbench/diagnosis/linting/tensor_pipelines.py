@@ -28,8 +28,7 @@ from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Operand, Register, Vector
 from ....ptx.statements import InstructionStatement, Kernel, Program
-from .control_flow import ControlFlow
-from .pipelines import PipelineFinding
+from .pipelines import ControlFlow, PipelineFinding
 
 _OPCODE = "tcgen05"
 _ASYNCHRONOUS = ("mma", "cp", "shift")

@@ -24,9 +24,8 @@ from ....isa.instruction import Instruction
 from ....isa.products import Codes
 from ....ptx.decode import Form, resolved
 from ....sums.products.gemm import gemm
-from ..dumps.dump_comparison import closeness, numbers
+from ..dumps.dump_comparison import Known, closeness, numbers, stored_as
 from ..dumps.remark import Remark, RemarkKind, remark
-from ..dumps.stored_types import Known, stored_as
 from ..dumps.wrong_elements import shared_causes
 from ..library.arithmetic_mistakes import WHOLE
 from ..library.mistake import Mistake
@@ -36,10 +35,8 @@ from ..solving.loop_operands import LoopOperands, moved_in_every_step
 from ..solving.other_causes import other_causes, simple_maps
 from ..solving.product_loops import Given, Loop, View
 from ..solving.step_causes import Solution, StepCauses, plain_sum
-from .left_values import kept_accumulators, tails
-from .loop_candidates import Candidate, Screen, orders
-from .loop_memory import Memory
-from .loop_mistakes import WithinSteps
+from .loop_memory import Memory, kept_accumulators, tails
+from .loop_mistakes import Candidate, Screen, WithinSteps, orders
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
 _PRODUCTS = 1 << 28  # multiplications that all of them may take together

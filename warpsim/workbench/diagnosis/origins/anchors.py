@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .byte_keys import Indices
-from .loaded_operands import Kept, Mask, Operand, Tiles, kept_property
-from .modes import mode
+from .loaded_operands import Kept, Mask, Operand, Tiles, kept_property, mode
 from .tile_patterns import Pattern, ordered
 
 Places = npt.NDArray[np.int64]

@@ -37,12 +37,12 @@ from .loaded_operands import (
     Operand,
     index_text,
     layout_of,
+    mode,
     operands_of,
     row_length,
     tiles_of,
     word_text,
 )
-from .modes import mode
 from .packing_checks import (
     PackingFinding,
     Products,

@@ -21,8 +21,7 @@ from ....base.errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
 from .byte_keys import Indices
-from .loaded_operands import Mask, Operand, index_text
-from .modes import bits_of, mode, sums_of_bits
+from .loaded_operands import Mask, Operand, bits_of, index_text, mode, sums_of_bits
 from .placed_tiles import Fit
 from .tile_patterns import named
 

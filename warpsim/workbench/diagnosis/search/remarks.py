@@ -19,9 +19,8 @@ from ....base.environment import in_default_environment
 from ....isa.formats import FORMATS
 from ....isa.fragments import codes_from
 from ....isa.registers import Words
-from ..dumps.dump_comparison import numbers
+from ..dumps.dump_comparison import TYPES, numbers
 from ..dumps.remark import Remark, RemarkKind, remark
-from ..dumps.stored_types import TYPES
 from ..dumps.wrong_elements import shared_causes
 from .activations import ACTIVATIONS, is_function, named_function, sampled
 from .cases import Case

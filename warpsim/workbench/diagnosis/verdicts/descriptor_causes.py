@@ -20,8 +20,7 @@ from ....isa.descriptors.matrix_descriptor import Descriptor
 from ..descriptors.descriptor_views import UNIT, DescriptorView, Rewrite, differences, of_words, remedy
 from ..origins.element_origins import Origins
 from .launch_causes import Cause
-from .matrix_hooks import MatrixHook
-from .tried_repairs import Trial
+from .tried_repairs import MatrixHook, Trial
 
 Array = npt.NDArray[Any]
 Words = Mapping[int, int]  # the first descriptor of each statement

@@ -19,8 +19,7 @@ from ..origins.element_origins import Origins
 from ..origins.packing_checks import PackingFinding
 from ..origins.placed_tiles import Fit
 from .launch_causes import Cause, number_of
-from .matrix_hooks import Change, Issue, Place, Reissued
-from .tried_repairs import Trial
+from .tried_repairs import Change, Issue, Place, Reissued, Trial
 
 _EVIDENCE = (
     "the launch was executed with this in place of what it gives tcgen05.mma: every output is as expected"

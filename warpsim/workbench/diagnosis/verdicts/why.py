@@ -25,10 +25,9 @@ from ....programs.launch.launching import LaunchableKernel
 from ....programs.launch.located_launches import answer_of
 from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
-from .counterfactuals.argument_causes import exchanged_causes
+from .counterfactuals.argument_causes import exchanged_causes, unstored_elements
 from .counterfactuals.opcode_variants import opcode_variants, other_comparisons
 from .counterfactuals.reverted_mistakes import reverted_mistakes
-from .counterfactuals.unstored_elements import unstored_elements
 from .descriptor_causes import descriptor_causes, suspected
 from .formula_causes import Answered, answered, computes, in_any_order, of_answer, wrong_if_waited
 from .launch_causes import (

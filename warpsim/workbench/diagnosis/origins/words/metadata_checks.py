@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from ..anchors import Anchored, agreed_k
 from ..byte_keys import Indices
-from ..loaded_operands import Mask, Operand, extents_in_bytes, row_length, word_text
-from ..modes import mode
+from ..loaded_operands import Mask, Operand, extents_in_bytes, mode, row_length, word_text
 from ..packing_checks import OtherByte, PackingFinding
 from .word_places import NAMES, Words, words_of
 

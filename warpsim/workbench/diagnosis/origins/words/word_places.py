@@ -13,8 +13,7 @@ import numpy as np
 
 from .....isa.fragments import metadata_map
 from ..byte_keys import Indices
-from ..loaded_operands import Kept, Mask, Operand, kept_property
-from ..modes import bits_of, sums_of_bits
+from ..loaded_operands import Kept, Mask, Operand, bits_of, kept_property, sums_of_bits
 from ..operand_bytes import cell_uses
 
 BYTES = 4  # of a word

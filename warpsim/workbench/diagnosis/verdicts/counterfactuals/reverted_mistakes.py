@@ -26,8 +26,7 @@ from ...search.cases import setting_of
 from ...solving.other_causes import bare_mistake, byte_places, named_mistake, other_causes, permutations
 from ...solving.solving import Explanation
 from ..launch_causes import Cause, along, chain_to, traced
-from ..matrix_hooks import MatrixHook
-from ..tried_repairs import Trial
+from ..tried_repairs import MatrixHook, Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (
