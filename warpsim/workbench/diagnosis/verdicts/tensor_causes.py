@@ -14,12 +14,13 @@ from typing import Any
 from ....base.errors import WarpsimError
 from ....isa.descriptors.tensor_descriptor import SWIZZLES, TensorDescriptor
 from ....machine.opcodes.tensor.tensor_products import Given
+from ....ptx.statements import InstructionStatement
 from ..descriptors.descriptor_views import DescriptorView, Rewrite, differences, of_words, remedy
 from ..origins.element_origins import Origins
 from ..origins.packing_checks import PackingFinding
 from ..origins.placed_tiles import Fit
 from .launch_causes import Cause, number_of
-from .tried_repairs import Change, Issue, Place, Reissued, Trial
+from .tried_repairs import Change, Issue, Place, Reissued, Repair, Trial
 
 _EVIDENCE = (
     "the launch was executed with this in place of what it gives tcgen05.mma: every output is as expected"
@@ -40,6 +41,20 @@ class Candidate:
     fix: str
     change: Change
 
+    def repair(self, statement: InstructionStatement) -> Repair:
+        """Return the launch with it, and the cause at a statement."""
+        place = _OPERANDS.get(self.operand)
+        name = f"operand {self.operand} of the matrix instruction: " if self.operand in ("a", "b") else ""
+        cause = Cause(
+            kind=self.kind,
+            message=f"{name}{self.message}",
+            location=statement.location() if place is None else statement.operand_location(place),
+            evidence=_EVIDENCE,
+            operand="" if self.operand == "idesc" else self.operand,
+            fix=self.fix,
+        )
+        return Repair(cause=cause, hook=Reissued(_tolerant(self.change)))
+
 
 def tensor_causes(trial: Trial, origins: Origins | None = None) -> list[Cause]:
     """Return what of the operands of tcgen05.mma makes every output right when it is another.
@@ -50,11 +65,9 @@ def tensor_causes(trial: Trial, origins: Origins | None = None) -> list[Cause]:
     trial.wrong(noted)
     if not noted.issues:
         return []
-    with trial.budget.search("operands of tcgen05.mma"):
-        for candidate in _candidates(trial, noted.issues, origins):
-            if trial.wrong(Reissued(_tolerant(candidate.change))) == 0:
-                return [_cause(trial, noted.issues[0].pc, candidate)]
-    return []
+    candidates = _candidates(trial, noted.issues, origins)
+    statement = trial.launch.kernel._entry.code[noted.issues[0].pc].statement
+    return trial.first("operands of tcgen05.mma", (each.repair(statement) for each in candidates))
 
 
 def _tolerant(change: Change) -> Change:
@@ -67,21 +80,6 @@ def _tolerant(change: Change) -> Change:
             return issue.given
 
     return changed
-
-
-def _cause(trial: Trial, pc: int, candidate: Candidate) -> Cause:
-    statement = trial.launch.kernel._entry.code[pc].statement
-    operand = candidate.operand
-    place = _OPERANDS.get(operand)
-    name = f"operand {operand} of the matrix instruction: " if operand in ("a", "b") else ""
-    return Cause(
-        kind=candidate.kind,
-        message=f"{name}{candidate.message}",
-        location=statement.location() if place is None else statement.operand_location(place),
-        evidence=trial.again(_EVIDENCE),
-        operand="" if operand == "idesc" else operand,
-        fix=candidate.fix,
-    )
 
 
 def _candidates(trial: Trial, issues: Sequence[Issue], origins: Origins | None) -> Iterator[Candidate]:

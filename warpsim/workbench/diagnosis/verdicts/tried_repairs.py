@@ -7,7 +7,7 @@ the length of a sum is an argument, it is tried with sums twice as long.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
@@ -31,6 +31,7 @@ from ....machine.state.lanes import DivergentPath, Lanes
 from ....sums.execution.pipeline import execute_inputs, execute_operands, rule_for
 from ..origins.kept_products import Numbers, places_of
 from .formula_causes import Formulas
+from .launch_causes import Cause
 from .output_errors import output_error
 from .repeated_launch import Array, Attempt, RepeatedLaunch
 
@@ -38,6 +39,15 @@ Wanted = Mapping[int, npt.ArrayLike]
 _SEED = 7
 _SHAPES, _CHOICES = 4, 32  # launches with longer sums, and choices of axes, that are tried
 _NEAR = 2.0**-6  # of sums in another order and narrow outputs, where expected values are computed here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair:
+    """Another launch, or the launch with a hook, and what is wrong if every output is right so."""
+
+    cause: Cause
+    launch: RepeatedLaunch | None = None
+    hook: MatrixHook | None = None
 
 
 class Trial:
@@ -57,6 +67,15 @@ class Trial:
         self.launch, self.expected, self.tolerance = launch, expected, tolerance
         self.formulas, self.budget = formulas, launch.budget
         self._longer = True  # whether every repair that held did so with longer sums
+
+    def first(self, search: str, repairs: Iterable[Repair]) -> list[Cause]:
+        """Return the cause of the first repair that makes every output right, and what shows it."""
+        with self.budget.search(search):
+            for each in repairs:
+                hooks = [each.hook] if each.hook is not None else []
+                if self._left_by(each.launch or self.launch, hooks) == 0:
+                    return [replace(each.cause, evidence=self.again(each.cause.evidence))]
+        return []
 
     def with_formulas(self, formulas: Formulas) -> Trial:
         """Return the trial with formulas of the expected values."""

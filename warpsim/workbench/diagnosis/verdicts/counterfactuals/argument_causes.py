@@ -7,7 +7,7 @@ mended. Knows arguments; does not know statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, islice
 from typing import Any
 
@@ -24,7 +24,7 @@ from .....ptx.symbols import shown_variable
 from ..launch_causes import Cause
 from ..output_errors import OutputError
 from ..repeated_launch import RepeatedLaunch
-from ..tried_repairs import Trial
+from ..tried_repairs import Repair, Trial
 
 Array = npt.NDArray[Any]
 _MOST = 64  # launches
@@ -32,46 +32,25 @@ _AXES = "xyz"
 _EVIDENCE = "the launch was executed so: every output is as expected"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Candidate:
-    """Another launch, and the mistake and its fix if that launch is right."""
-
-    launch: RepeatedLaunch
-    message: str
-    fix: str
-
-
 def exchanged_causes(trial: Trial) -> list[Cause]:
     """Return two arguments, or axes of the grid, with which exchanged every output is as expected."""
-    with trial.budget.search("arguments exchanged"):
-        for each in islice(_exchanged(trial), _MOST):
-            if trial.wrong_of(each.launch) == 0:
-                return [
-                    Cause(
-                        kind="argument",
-                        message=each.message,
-                        location=None,
-                        evidence=trial.again(_EVIDENCE),
-                        fix=each.fix,
-                    )
-                ]
-        return []
+    return trial.first("arguments exchanged", islice(_exchanged(trial), _MOST))
 
 
-# --- two of them exchanged -------------------------------------------------------------------------
-
-
-def _exchanged(trial: Trial) -> Iterator[_Candidate]:
+def _exchanged(trial: Trial) -> Iterator[Repair]:
     launch = trial.launch
     for first, second in combinations(range(len(launch.args)), 2):
         if _are_alike(trial, first, second):
             named = " and ".join(_shown(launch, index) for index in (first, second))
-            yield _Candidate(
-                launch=_with_exchanged(launch, first, second),
-                message=f"{named} are exchanged: the other way round every output is as expected",
-                fix="exchange them where the kernel is launched, or in its list of parameters",
-            )
+            message = f"{named} are exchanged: the other way round every output is as expected"
+            fix = "exchange them where the kernel is launched, or in its list of parameters"
+            yield _repair(_with_exchanged(launch, first, second), message, fix)
     yield from _other_grids(launch)
+
+
+def _repair(launch: RepeatedLaunch, message: str, fix: str) -> Repair:
+    cause = Cause(kind="argument", message=message, location=None, evidence=_EVIDENCE, fix=fix)
+    return Repair(cause=cause, launch=launch)
 
 
 def _are_alike(trial: Trial, first: int, second: int) -> bool:
@@ -101,7 +80,7 @@ def _shown(launch: RepeatedLaunch, index: int) -> str:
     return f"argument {index} ({launch.name(index)}{text})"
 
 
-def _other_grids(launch: RepeatedLaunch) -> Iterator[_Candidate]:
+def _other_grids(launch: RepeatedLaunch) -> Iterator[Repair]:
     """Yield the grid with two axes exchanged, if the kernel reads `%ctaid` of each axis of the new grid."""
     grid = launch.sizes["grid"]
     sizes = [grid] if isinstance(grid, int) else [*grid]
@@ -114,11 +93,11 @@ def _other_grids(launch: RepeatedLaunch) -> Iterator[_Candidate]:
             other[first], other[second] = other[second], other[first]
             if any(size > 1 and not own for size, own in zip(other, read, strict=True)):
                 continue
-            yield _Candidate(
-                launch=replace(launch, sizes={**launch.sizes, "grid": tuple(other)}),
-                message=f"{_AXES[first]} and {_AXES[second]} of the grid {_sizes(sizes)} are exchanged: with "
+            yield _repair(
+                replace(launch, sizes={**launch.sizes, "grid": tuple(other)}),
+                f"{_AXES[first]} and {_AXES[second]} of the grid {_sizes(sizes)} are exchanged: with "
                 f"{_sizes(other)} every output is as expected",
-                fix="exchange the sizes of the grid, or the axes of %ctaid (blockIdx) in the kernel",
+                "exchange the sizes of the grid, or the axes of %ctaid (blockIdx) in the kernel",
             )
 
 
