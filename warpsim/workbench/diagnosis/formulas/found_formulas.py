@@ -173,17 +173,15 @@ class _Arguments:
             return
         if np.prod(shape) * x.values.shape[-1] <= _MOST:
             found = x @ y
-            yield from self._scaled(found if shape == self.shape else found.transposed)
-
-    def _scaled(self, product: Term) -> Iterator[Term]:
-        """Yield a product, and with factors of its rows, of its columns, and of both."""
-        yield product
-        others = [terms for index, terms in self.scales.items() if index not in product.kinds]
-        factors = [each for terms in others for term in terms for each in self._added(term)]
-        yield from (product * factor for factor in factors)
-        for first, second in permutations(factors, 2):
-            if first.values.shape[0] != second.values.shape[0] and first.values.ndim == 2:
-                yield product * first * second
+            product = found if shape == self.shape else found.transposed
+            # a product, and with factors of its rows, of its columns, and of both
+            yield product
+            others = [terms for index, terms in self.scales.items() if index not in product.kinds]
+            factors = [each for terms in others for term in terms for each in self._added(term)]
+            yield from (product * factor for factor in factors)
+            for first, second in permutations(factors, 2):
+                if first.values.shape[0] != second.values.shape[0] and first.values.ndim == 2:
+                    yield product * first * second
 
     def _operands(self, index: int, partner: int) -> Iterator[Term]:
         """Yield an argument as an operand: as it is, scaled in blocks, and transposed."""

@@ -269,14 +269,12 @@ def _sizes(total: int, step: int) -> list[int]:
 
 
 def _tiles(total: tuple[int, int], size: tuple[int, int], down: bool) -> Cuts:
-    rows, columns = (_cut(most, by) for most, by in zip(total, size, strict=True))
+    rows, columns = (
+        [slice(at, at + by) for at in range(0, most, by)] for most, by in zip(total, size, strict=True)
+    )
     if down:
         return [(row, column) for column in columns for row in rows]
     return [(row, column) for row in rows for column in columns]
-
-
-def _cut(total: int, size: int) -> list[slice]:
-    return [slice(at, at + size) for at in range(0, total, size)]
 
 
 def _kept_candidate(loop: Loop, view: View, name: str, tiles: Cuts, products: Matrix) -> Candidate:

@@ -230,14 +230,14 @@ def _of_scales(instruction: Instruction, inputs: Inputs) -> Iterator[Change]:
                 moved[..., block] = codes[..., other]
                 if other != block:
                     text = f"SF{side.upper()} of k block {other} is used in block {block}"
-                    yield Change(text, instruction, _with(inputs, name, cells.scatter(moved)))
+                    yield Change(
+                        text,
+                        instruction,
+                        replace(inputs, registers={**inputs.registers, name: cells.scatter(moved)}),
+                    )
     if {"scale_a", "scale_b"} <= words.keys() and words["scale_a"].shape == words["scale_b"].shape:
         both = words | {"scale_a": words["scale_b"], "scale_b": words["scale_a"]}
         yield Change("SFA and SFB are exchanged", instruction, replace(inputs, registers=both))
-
-
-def _with(inputs: Inputs, name: str, words: Words) -> Inputs:
-    return replace(inputs, registers={**inputs.registers, name: words})
 
 
 # --- D -----------------------------------------------------------------------------------------------

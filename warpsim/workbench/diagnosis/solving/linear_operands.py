@@ -377,7 +377,21 @@ def _problems(tile: Tile) -> Iterator[Problem]:
     yield "d", places, d.reshape(-1, 1), np.ones((d.size, 1, 1)), None
     yield "c", places, (d - tile.products).reshape(-1, 1), np.ones((d.size, 1, 1)), None
     yield "cd", places, (d - c).reshape(-1, 1), np.ones((d.size, 1, 1)), None
-    yield from _multiplicands(tile, d - c)
+    rest = d - c
+    form = tile.instruction
+    count, (m, s), (k, n) = form.products, form.matrix_shape("a"), form.matrix_shape("b")
+    b, scale_a, scale_b = tile.matrix("b"), tile.scales("a"), tile.scales("b")
+    right, left = b * scale_b, tile.left * scale_a
+    sign = -2.0 if tile.is_xor else 1.0
+    w = right[:, tile.columns] * np.take_along_axis(scale_a, tile.columns, 1)[..., None]
+    w = sign * w + (1 if tile.is_xor else 0)
+    rest_a = rest - (b.sum(axis=1)[:, None] if tile.is_xor else 0)
+    yield "a", np.arange(count * m * s).reshape(-1, s), rest_a.reshape(-1, n), w.reshape(-1, s, n), None
+    where = np.arange(count * k * n).reshape(count, k, n).transpose(0, 2, 1).reshape(-1, k)
+    w = left.transpose(0, 2, 1)[:, None] * scale_b.T[None, :, :, None]
+    w = sign * w + (1 if tile.is_xor else 0)
+    rest_b = rest - (tile.left.sum(axis=2)[..., None] if tile.is_xor else 0)
+    yield "b", where, rest_b.transpose(0, 2, 1).reshape(-1, m), w.reshape(-1, k, m), None
     yield from _selected(tile)
 
 
@@ -402,23 +416,6 @@ def _selected(tile: Tile) -> Iterator[Problem]:
         yield ("e", where.reshape(m, -1), rest, None, np.stack(looks, axis=-1))
     if tile.instruction.scale:
         yield from _scales(tile, rest)
-
-
-def _multiplicands(tile: Tile, rest: Numbers) -> Iterator[Problem]:
-    form = tile.instruction
-    count, (m, s), (k, n) = form.products, form.matrix_shape("a"), form.matrix_shape("b")
-    b, scale_a, scale_b = tile.matrix("b"), tile.scales("a"), tile.scales("b")
-    right, left = b * scale_b, tile.left * scale_a
-    sign = -2.0 if tile.is_xor else 1.0
-    w = right[:, tile.columns] * np.take_along_axis(scale_a, tile.columns, 1)[..., None]
-    w = sign * w + (1 if tile.is_xor else 0)
-    rest_a = rest - (b.sum(axis=1)[:, None] if tile.is_xor else 0)
-    yield "a", np.arange(count * m * s).reshape(-1, s), rest_a.reshape(-1, n), w.reshape(-1, s, n), None
-    where = np.arange(count * k * n).reshape(count, k, n).transpose(0, 2, 1).reshape(-1, k)
-    w = left.transpose(0, 2, 1)[:, None] * scale_b.T[None, :, :, None]
-    w = sign * w + (1 if tile.is_xor else 0)
-    rest_b = rest - (tile.left.sum(axis=2)[..., None] if tile.is_xor else 0)
-    yield "b", where, rest_b.transpose(0, 2, 1).reshape(-1, m), w.reshape(-1, k, m), None
 
 
 def _scales(tile: Tile, rest: Numbers) -> Iterator[Problem]:

@@ -21,7 +21,16 @@ def _xor(facts: Facts, speaker: Speaker, view: View) -> str:
     by, size, field = int(facts["by"]), int(facts["size"]), str(facts["field"])
     noun, nouns = speaker.noun(field), speaker.nouns(field)
     if view.name == "registers" and field in ("slot", "index", "byte"):
-        return _units(by * speaker.bits, speaker)
+        mask = by * speaker.bits
+        # which parts of a register are exchanged, or reversed, by an exclusive or of bit positions
+        low, top = mask & -mask, 1 << mask.bit_length()
+        unit, whole = UNITS.get(low, f"{low}-bit part"), UNITS.get(top, f"{top} bits")
+        if speaker.operand == "e" and top == 4:
+            whole = "field"
+        if mask == top - low:
+            verb = "exchanged" if mask == low else "reversed"
+            return f"{plural(unit)} of each {whole} {verb}"
+        return f"{plural(unit)} i and i ^ {mask // low} of each register exchanged"
     if field == "row" and by == 8 and speaker.operand != "b":
         return "rows g and g + 8 exchanged"
     if 2 * by == size and size > 2:
@@ -31,18 +40,6 @@ def _xor(facts: Facts, speaker: Speaker, view: View) -> str:
     if by == size - 1:
         return f"{nouns} in reverse order"
     return f"{nouns} i and i ^ {by} exchanged"
-
-
-def _units(mask: int, speaker: Speaker) -> str:
-    """Return which parts of a register are exchanged, or reversed, by an exclusive or of bit positions."""
-    low, top = mask & -mask, 1 << mask.bit_length()
-    unit, whole = UNITS.get(low, f"{low}-bit part"), UNITS.get(top, f"{top} bits")
-    if speaker.operand == "e" and top == 4:
-        whole = "field"
-    if mask == top - low:
-        verb = "exchanged" if mask == low else "reversed"
-        return f"{plural(unit)} of each {whole} {verb}"
-    return f"{plural(unit)} i and i ^ {mask // low} of each register exchanged"
 
 
 def _rotated(facts: Facts, speaker: Speaker, view: View) -> str:

@@ -120,7 +120,10 @@ class Loop:
         found: Registers = {}
         for name, (codes, tiles, height, row) in held.items():
             codes = np.pad(codes, [(0, tiles * height - len(codes)), (0, -codes.shape[1] % _WORD + _WORD)])
-            each = codes[:, _circles(self.steps, form.scale_chunks)]  # (rows, steps, bytes)
+            first = np.arange(self.steps)[:, None] * form.scale_chunks
+            each = codes[
+                :, (first // _WORD * _WORD + (first + np.arange(_WORD)) % _WORD)
+            ]  # (rows, steps, bytes)
             words = np.ascontiguousarray(each).view(np.uint32).reshape(tiles, height, self.steps, 1)
             words = words[:, row].transpose(2, 0, 1, 3)  # (steps, tiles, lanes, 1)
             found[name] = words[:, :, None] if name == "scale_a" else words[:, None]
@@ -198,12 +201,6 @@ class Loop:
         registers["c"] = np.zeros_like(self.accumulators[:1])
         how = arithmetic or Arithmetic(instruction=self.form)
         return numbers(how.simulate(self.setting, registers, view.part), self.form.d)
-
-
-def _circles(steps: int, chunks: int) -> npt.NDArray[np.intp]:
-    """Return ``(steps, bytes)``: the chunk in each byte of the word of each step."""
-    first = np.arange(steps)[:, None] * chunks
-    return first // _WORD * _WORD + (first + np.arange(_WORD)) % _WORD
 
 
 def _padded(codes: Codes, rows: int, columns: int) -> Codes:

@@ -275,7 +275,14 @@ def _of_metadata(instruction: Instruction) -> Iterator[View]:
     yield view("words", (("warp", lane // WARP), ("lane", lane % WARP), *halves))
     rows = _fields(instruction)
     yield rows
-    yield _selected(rows, lane, part)
+    # the view of metadata as the lanes of each selector, counted among themselves
+    names = [field.name for field in rows.fields]
+    selector = rows.coordinates[:, names.index("selector")] if "selector" in names else lane * 0
+    rank = lane.copy()
+    for number in np.unique(selector).tolist():
+        own = selector == number
+        rank[own] = np.unique(lane[own], return_inverse=True)[1]
+    yield view(SELECTED, (("selector", selector), ("lane", rank), ("index", part)))
 
 
 def _fields(instruction: Instruction) -> View:
@@ -289,17 +296,6 @@ def _fields(instruction: Instruction) -> View:
             selector[places], index[places] = number, half
             row[places], chunk[places] = np.indices(places.shape)
     return view("matrix", (("selector", selector), ("row", row), ("chunk", chunk), ("index", index)))
-
-
-def _selected(rows: View, lane: Index, part: Index) -> View:
-    """Return the view of metadata as the lanes of each selector, counted among themselves."""
-    names = [field.name for field in rows.fields]
-    selector = rows.coordinates[:, names.index("selector")] if "selector" in names else lane * 0
-    rank = lane.copy()
-    for number in np.unique(selector).tolist():
-        own = selector == number
-        rank[own] = np.unique(lane[own], return_inverse=True)[1]
-    return view(SELECTED, (("selector", selector), ("lane", rank), ("index", part)))
 
 
 def _of_scales(instruction: Instruction, operand: str) -> Iterator[View]:

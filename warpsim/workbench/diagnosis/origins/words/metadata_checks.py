@@ -82,27 +82,24 @@ def _other_lanes(words: Words) -> Iterator[PackingFinding]:
     wrong = (words.valid & (words.byte != words.summed)).any(axis=2)
     found: dict[str, list[int]] = {}
     for event in np.flatnonzero(wrong.any(axis=1)).tolist():
-        found.setdefault(_lane_message(words, event, np.flatnonzero(wrong[event])), []).append(event)
+        lanes = np.flatnonzero(wrong[event])
+        name, texts = NAMES[words.operand.role], list[str]()
+        used = words.uses.used
+        for lane in lanes[:4].tolist():
+            byte = int(np.flatnonzero(words.valid[event, lane])[0])
+            held = int(words.byte[event, lane, byte])
+            other = np.flatnonzero(used[:, byte] & (words.expected[event, :, byte] == held))
+            assert words.operand.buffer is not None
+            where = (
+                f"belongs to lane {int(other[0])}"
+                if other.size
+                else f"is {word_text(words.operand.buffer, held)}"
+            )
+            texts.append(f"the word of {name} in lane {lane} {where}")
+        more = f", and {lanes.size - 4} more lanes" if lanes.size > 4 else ""
+        found.setdefault("; ".join(texts) + more, []).append(event)
     for message, events in found.items():
         yield PackingFinding.of(words.operand, "metadata lane", message, np.array(events))
-
-
-def _lane_message(words: Words, event: int, lanes: npt.NDArray[np.intp]) -> str:
-    name, texts = NAMES[words.operand.role], list[str]()
-    used = words.uses.used
-    for lane in lanes[:4].tolist():
-        byte = int(np.flatnonzero(words.valid[event, lane])[0])
-        held = int(words.byte[event, lane, byte])
-        other = np.flatnonzero(used[:, byte] & (words.expected[event, :, byte] == held))
-        assert words.operand.buffer is not None
-        where = (
-            f"belongs to lane {int(other[0])}"
-            if other.size
-            else f"is {word_text(words.operand.buffer, held)}"
-        )
-        texts.append(f"the word of {name} in lane {lane} {where}")
-    more = f", and {lanes.size - 4} more lanes" if lanes.size > 4 else ""
-    return "; ".join(texts) + more
 
 
 def _lanes_text(lanes: npt.NDArray[np.intp], of: int) -> str:

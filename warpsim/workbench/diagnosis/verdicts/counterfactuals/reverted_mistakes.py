@@ -90,9 +90,14 @@ def reverted_mistakes(trial: Trial) -> list[Cause]:
     found = dict[str, dict[int, Mistake]]()
     with trial.budget.search("known mistakes"):
         for chosen in _candidates(settings.executed.values()):
-            bare = {pc: _bare(each) for pc, each in chosen.items()}
+            bare = {
+                pc: (each if isinstance(each, Mistake) else bare_mistake(each)) for pc, each in chosen.items()
+            }
             if len(found) <= _LISTED and trial.wrong(RevertedMistake(bare)) == 0:
-                named = {pc: _named(each) for pc, each in chosen.items()}
+                named = {
+                    pc: (each if isinstance(each, Mistake) else named_mistake(each))
+                    for pc, each in chosen.items()
+                }
                 found[next(iter(named.values())).name] = named
     return [_cause(trial, found)] if found else []
 
@@ -114,14 +119,6 @@ def _candidates(executed: Iterable[Executed]) -> list[dict[int, Candidate]]:
             for made in permutations(each.setting, name, _SIMPLE):
                 found.setdefault((1 if name == "e" else 2, f"{name} {made.atom}"), {})[each.pc] = made
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
-
-
-def _bare(each: Candidate) -> Mistake:
-    return each if isinstance(each, Mistake) else bare_mistake(each)
-
-
-def _named(each: Candidate) -> Mistake:
-    return each if isinstance(each, Mistake) else named_mistake(each)
 
 
 def _can_be_undone(mistake: Mistake, form: Instruction) -> bool:
