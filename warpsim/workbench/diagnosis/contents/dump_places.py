@@ -199,7 +199,6 @@ def scale_places(place: ScaleRegisters, byte_id: int, thread_id: int) -> Places:
 
 @lru_cache(maxsize=64)
 def _matrix_views(shape: tuple[int, int], axes: tuple[str, str]) -> tuple[View, ...]:
-    """Return the view of a matrix by its axes."""
     row, column = np.indices(shape).reshape(2, -1)
     return (view("matrix", ((axes[0], row), (axes[1], column))),)
 

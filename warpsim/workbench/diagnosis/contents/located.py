@@ -199,7 +199,6 @@ class _Search:
         return best
 
     def _in_tiles(self) -> _Map | None:
-        """Return the map of tiles of any matrix, and of functions of the values that belong there."""
         blocks = blocks_of(self.places, self.codes, self.sources, self.origin)
         return self._fitted(blocks)
 
@@ -235,11 +234,9 @@ class _Search:
 
     @staticmethod
     def _spoken(found: Fit, held: Values) -> list[Piece]:
-        """Return the pieces of a fit with the atoms that are said first."""
         return [replace(piece, atom=spoken(piece.atom, held.atoms)[0]) for piece in found.pieces]
 
     def _name(self, piece: Piece) -> Name:
-        """Return what one part is; its places are said beside it."""
         if piece.source.kind == "zero":
             return Name("zero", "they were not written, or were cleared")
         own = replace(piece, within=())
@@ -342,7 +339,6 @@ class _Search:
         return next(_functions(pairs[0], pairs[1], self.own.element), "")
 
     def _first(self, left: Index, expected: Codes, inside: Flags) -> str:
-        """Return the first element that no part holds, what belongs there, and where it is."""
         if not len(left):
             return ""
         at, digits = int(left[0]), -(-self.places.bits // 4)

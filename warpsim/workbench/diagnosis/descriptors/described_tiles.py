@@ -222,7 +222,6 @@ class _Search:
         return tile_rewrites(view, self.shape, self.words.nbytes)
 
     def _read(self, view: DescriptorView) -> Addresses | None:
-        """Return the addresses at which a view finds the expected tile, None where it does not."""
         if view.constant or (view.base_offset and view.swizzle == "none"):
             return None  # no legal descriptor
         addresses = view_addresses(view, self.shape, self.words.nbytes)

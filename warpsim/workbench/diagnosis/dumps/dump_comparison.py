@@ -166,7 +166,6 @@ def places_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]
 
 
 def _distance_is_at_most_one(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return whether x is y or a neighbour of it, without overflow."""
     near: npt.NDArray[np.bool_] = (x == y) | (x == y + 1) | (x == y - 1)
     return near
 
@@ -246,7 +245,6 @@ class Stored:
 
     @property
     def _most(self) -> float:
-        """The largest finite number of the type."""
         return float(ml_dtypes.finfo(self.format.dtype).max)  # type: ignore[no-untyped-call]
 
     def rounded(self, codes: Codes, element: Format) -> Codes:
@@ -276,7 +274,6 @@ def stored_as(codes: Codes, expected: Codes, element: Format) -> Stored | None:
 
 
 def _fitting(codes: Codes, element: Format) -> Iterator[Stored]:
-    """Yield the types that hold every number of an array."""
     for name in TYPES if element.is_float else ():
         stored = Stored(FORMATS[name])
         if stored.format.bits < element.bits and (stored.rounded(codes, element) == codes).all():

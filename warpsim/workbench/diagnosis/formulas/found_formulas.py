@@ -65,7 +65,6 @@ class FoundFormula:
         return namespace["expected"](*given)
 
     def _other_kinds(self, given: Sequence[Any]) -> Iterator[tuple[int, str]]:
-        """Yield arguments that are other numbers than the formula has."""
         for index, kind in self.term.kinds.items():
             own = np.asarray(getattr(given[index], "values", given[index]))
             wanted = decoded(self.initial[index], kind)
@@ -112,7 +111,6 @@ def _distance(term: Term, wanted: Array) -> float:
 
 
 def _formulas(arguments: _Arguments, wanted: Array, near: float) -> list[Term]:
-    """Return formulas that are near, of the first kind that has any."""
     for cores in (arguments.products, arguments.attentions, arguments.elementwise):
         some = list(islice(cores(), _CANDIDATES))
         found = with_epilogue(some, arguments.addends, arguments.numbers, wanted, near)
@@ -256,7 +254,6 @@ def _spread(terms: Sequence[Term], to: Term) -> Iterator[Term]:
 
 
 def _product_shape(x: Term, y: Term) -> tuple[int, ...] | None:
-    """Return the shape of a product; None where there is none."""
     left, right = x.values.shape, y.values.shape
     if min(len(left), len(right)) < 2 or left[-1] != right[-2] or left[:-2] != right[:-2]:
         return None

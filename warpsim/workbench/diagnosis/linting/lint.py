@@ -187,7 +187,6 @@ def _sharpened(module: Module) -> Iterator[WarpsimError]:
 
 
 def _illegal_matrices(module: Module) -> Iterator[tuple[int, IllegalInstruction]]:
-    """Yield matrix instructions that the target does not have, by line."""
     module.bind()
     for record in module.code:
         statement = record.statement

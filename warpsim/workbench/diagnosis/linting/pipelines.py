@@ -190,7 +190,6 @@ class _Pipeline:
         return states
 
     def _state_behind(self, place: int, state: _State) -> _State:
-        """Return what may be so behind a statement."""
         statement = self.statements[place]
         if statement.opcode != "wgmma":
             written = self.accumulators.intersection(_defined_registers(statement))
@@ -261,7 +260,6 @@ def _results(statement: InstructionStatement) -> tuple[str, ...]:
 
 
 def _defined_registers(statement: InstructionStatement) -> tuple[str, ...]:
-    """Return the names of the registers that a statement defines."""
     operands = statement.operands or ()
     if statement.opcode in _NO_RESULT or not operands or isinstance(operands[0], Address):
         return ()

@@ -112,7 +112,6 @@ class _Function:
                 yield from self._constants(place)
 
     def _missing_statements(self, need: _Need) -> Iterator[PipelineFinding]:
-        """Yield the first statement that lacks what it needs."""
         gives = {at for at in range(len(self.statements)) if self._gives(need.rule, at)}
         for place, verb in enumerate(self.verbs):
             if verb in need.verbs and not (gives if need.anywhere else gives & self.flow.behind(place)):
@@ -159,7 +158,6 @@ class _Function:
     # --- constants ---
 
     def _constants(self, place: int) -> Iterator[PipelineFinding]:
-        """Yield constant descriptors that a tcgen05.mma does not take."""
         statement = self.statements[place]
         try:
             form = form_of(statement.modifiers)
@@ -217,7 +215,6 @@ class _Function:
         return found[0] if single else None
 
     def _constant(self, operand: Operand) -> int | None:
-        """Return the value of a constant, or of a register that is given a constant only."""
         if isinstance(operand, Immediate):
             return operand.value
         made = self._definition(operand)

@@ -152,7 +152,6 @@ class Memory:
         return Tile(operand=operand, element=element, mn=mn, k=k, major=major, swizzle=swizzle)
 
     def _key(self, operand: str, change: Change) -> bytes:
-        """Return what the steps of the view read then."""
         registers = {operand: self.loop.registers[operand][:, self.view.tile]}
         read = change(registers, range(self.loop.steps), self.view.tile)[operand]
         return operand.encode() + np.ascontiguousarray(read).tobytes()

@@ -84,7 +84,6 @@ class WithinSteps:
     def _steps(
         self, change: Change, where: Sequence[int], arithmetic: Arithmetic | None = None
     ) -> list[Step]:
-        """Return all steps, those of ``where`` with a change."""
         steps: list[Step] = self.loop.plain()
         for at in where:
             registers, how = steps[at]

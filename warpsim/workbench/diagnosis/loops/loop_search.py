@@ -25,8 +25,7 @@ from ....isa.products import Codes
 from ....ptx.decode import Form, resolved
 from ....sums.products.gemm import gemm
 from ..dumps.dump_comparison import Known, closeness, numbers, stored_as
-from ..dumps.remark import Remark, RemarkKind, remark
-from ..dumps.wrong_elements import shared_causes
+from ..dumps.wrong_elements import Remark, RemarkKind, remark, shared_causes
 from ..library.arithmetic_mistakes import WHOLE
 from ..library.mistake import Mistake
 from ..search.cases import spread_part
@@ -164,7 +163,6 @@ class _Search:
         self.screen = Screen(loop, self.view)
 
     def _settled(self, codes: Codes, wanted: Codes) -> Codes:
-        """Return codes, replaced by the wanted codes where these print the same."""
         if self.cut:
             negative = numbers(codes, self.loop.form.d) < 0
             codes = np.where(negative, codes.dtype.type(0), codes)
@@ -217,7 +215,6 @@ class _Search:
         return self.stopped
 
     def _exact(self, solutions: Iterable[Solution]) -> tuple[LoopCause, ...]:
-        """Return the first solution that gives every bit; others give the same."""
         exact = [solution for solution in solutions if any(map(self._gives_d, solution.computed))]
         if not exact:
             return ()
@@ -234,7 +231,6 @@ class _Search:
         return (cause,)
 
     def _gives_d(self, computed: Callable[[], Codes]) -> bool:
-        """Return whether computed codes of all tiles are those of D, as far as these are known."""
         self._count()
         made = self._settled(computed(), self.wanted_tiles)
         return bool((made == self.wanted_tiles)[self.inside].all())
@@ -272,7 +268,6 @@ class _Search:
         return found[:_SHOWN]
 
     def _near_cause(self, solution: Solution) -> LoopCause:
-        """Return a solution that does not give every bit."""
         made = self._settled(solution.computed[0](), self.wanted_tiles)
         near = closeness(made, self.wanted_tiles, self.loop.form.d)[self.inside]
         return LoopCause(
@@ -286,7 +281,6 @@ class _Search:
 
     @cached_property
     def _steps(self) -> tuple[Solution, ...]:
-        """What the steps multiplied, solved from D."""
         wanted = self.whole[1]
         known = ~((numbers(wanted, self.loop.form.d) == 0) & self.cut)
         with np.errstate(all="ignore"):
@@ -330,7 +324,6 @@ class _Search:
         return "; ".join([text, *moved[:4]]) + more
 
     def _remarks(self) -> tuple[Remark, ...]:
-        """Return remarks on D, and what the wrong rows and columns of the view's tile share."""
         if self.solved:
             return tuple(remark(RemarkKind.SOLVED, what=solution.text) for solution in self.solved)
         expected, wanted = (numbers(codes, self.loop.form.d) for codes in self.whole)
@@ -408,7 +401,6 @@ class _Search:
         return int(np.clip(_PRODUCTS // each, *least_and_most))
 
     def _count(self) -> None:
-        """Count an explanation that is tried."""
         self.tried += 1
         if self.watch is not None:
             self.watch(self.tried, 0)
@@ -423,7 +415,6 @@ class _Search:
         return replace(best, also=tuple(same) if best.fraction == 1 else ())
 
     def _cause(self, candidate: Candidate) -> LoopCause:
-        """Return what a candidate gives, in all tiles, or in those that are wrong only."""
         codes = self._settled(candidate.exact(), self.wanted_tiles)
         (name, advice), equal = candidate.words, (codes == self.wanted_tiles) | ~self.inside
         partly = equal | (self.expected_tiles == self.wanted_tiles)

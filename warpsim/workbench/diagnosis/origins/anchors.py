@@ -263,7 +263,6 @@ def _times(factor: int, what: str) -> str:
 
 
 def _share(found: Anchored, known: npt.NDArray[np.intp], outer: Indices, inner: Indices) -> float:
-    """Return how many of the moved elements the sums give."""
     tiles = found.tiles
     _, rows, columns = tiles.outer.shape
     right = tiles.outer[known] == outer[:, None, None] + np.arange(rows)[:, None]

@@ -236,7 +236,6 @@ class Origins(Displayed):
         return (*found, *unused_elements(products, self._single(), found))
 
     def _metadata(self) -> list[Metadata]:
-        """Return the buffers of metadata, in all statements whose A is traced too."""
         return metadata_of(
             (given["a"].operand, given["e"].operand)
             for given in self.statements
@@ -270,7 +269,6 @@ class Origins(Displayed):
         return float(bits.mean()) if bits.size else 0.0
 
     def _used_bits(self, buffer: TracedBuffer) -> Mask:
-        """Return which bits of an array arrive."""
         firsts: dict[int, Mask] = {}
         for operand in self.operands:
             inside = operand.operand.bits - 8 * buffer.start
@@ -465,7 +463,6 @@ def arriving(movement: Movement) -> Movement:
 
 
 def _has(operand: Operand, buffer: TracedBuffer) -> bool:
-    """Return whether an operand has elements of a buffer."""
     start = 8 * buffer.start
     return bool(((operand.bits >= start) & (operand.bits < start + 8 * buffer.size)).any())
 

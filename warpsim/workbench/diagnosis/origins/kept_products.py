@@ -31,8 +31,7 @@ from ....observe.algebra.keys.key_cells import Cells
 from ....observe.algebra.matrix_keys import Matrices, MatrixOperands
 from ....observe.algebra.rules.keyed_statements import Statement
 from ....sums.execution.pipeline import execute_inputs, execute_operands, rule_for
-from .byte_keys import ByteKeys, Bytes, Indices
-from .operand_bytes import OperandBytes, SourceBytes
+from .byte_keys import ByteKeys, Bytes, Indices, OperandBytes, SourceBytes
 
 Numbers = npt.NDArray[np.intp]
 _KEPT = 32  # executions of tcgen05.mma of which the shared memory is kept, the first
@@ -90,7 +89,6 @@ class KeptProducts:
     def _fragments(
         self, wave: Wave, frame: Frame, statement: Statement, warps: Numbers
     ) -> dict[str, SourceBytes]:
-        """Return A, B as its columns, and C of wmma."""
         _, *held = operands_of(statement, self.store.target)
         return {
             role: self.operands.of_fragment(wave, frame, statement.numbers(index), held[index - 1], warps)
@@ -381,7 +379,6 @@ def _keys(parts: Sequence[SourceBytes]) -> Keys:
 
 
 def _snapshots(events: Sequence[Event], order: Numbers) -> Iterator[Snapshot]:
-    """Yield what was kept of the shared memory of executions."""
     which = np.repeat(np.arange(len(events)), [len(event.places) for event in events])[order]
     for place, number in enumerate(which.tolist()):
         memory = events[number].memory

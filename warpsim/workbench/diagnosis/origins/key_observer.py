@@ -55,7 +55,6 @@ class KeyObserver(Algebra):
         self.moves.handlers["matrix product"] = self.moves.matrices.executed
 
     def _begin(self, algebra: Algebra, wave: Wave) -> None:
-        """Put keys on the bytes of the arrays."""
         memory, first = self.memory(wave.memories.device.data), 1
         for offset, size in self.starts:
             for begin in range(0, size, _BLOCK):

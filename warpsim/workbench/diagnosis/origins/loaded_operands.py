@@ -184,7 +184,6 @@ def operands_of(movement: Movement) -> list[Operand]:
 
 
 def _operand(movement: Movement, given: Given, role: str, alike: dict[object, Operand]) -> Operand:
-    """Return an operand; that of a statement in which it is ``alike``, where there is any."""
     key = (
         *(role, role in given.tiles, id(given.bytes[role]), id(given.places), given.record.statement.opcode),
         *(given.instruction, given.selector, given.scale_selectors),
@@ -223,7 +222,6 @@ def _elements(seen: npt.NDArray[np.signedinteger], width: int, result: int) -> I
 
 
 def _buffer(buffers: Sequence[TracedBuffer], bits: Indices) -> TracedBuffer | None:
-    """Return the buffer that most elements come from."""
     most = int(bits.max(initial=CONSTANT))
     if most == CONSTANT:
         return None

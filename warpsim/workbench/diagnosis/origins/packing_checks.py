@@ -166,7 +166,6 @@ def inner_of_partner(anchored: Anchored, other: Anchored) -> Indices:
 
 
 def _unlike_steps(a: Anchored, b: Anchored) -> Iterator[PackingFinding]:
-    """Yield executions in which A and B are of different k."""
     sides = sides_of(a, b)
     blamed: dict[tuple[str, int], list[int]] = {}
     for event in sides.unlike.tolist():
@@ -193,7 +192,6 @@ def _step_message(anchored: Anchored, other: Anchored, role: str, by: int, event
 
 
 def _unwritten(anchored: Anchored, other: Anchored, events: Sequence[int]) -> str:
-    """Return what the same warps are given where the stage before has never been written."""
     places = anchored.tiles.operand.places
     same = np.isin(places[:, 3], places[list(events), 3])
     missing = np.flatnonzero(anchored.empty & ~other.empty & same)
@@ -216,7 +214,6 @@ def _range(anchored: Anchored, event: int) -> str:
 
 
 def _others(anchored: Anchored, event: int) -> str:
-    """Return what other warps of the CTA read at the same time."""
     places = anchored.tiles.operand.places
     alike = (places[:, :3] == places[event, :3]).all(axis=1) & (places[:, 4] == places[event, 4])
     alike &= ~anchored.empty & (anchored.inner != anchored.inner[event])

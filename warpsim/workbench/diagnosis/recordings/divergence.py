@@ -128,13 +128,11 @@ def _parted(
 
 
 def _accumulators(difference: EventDifference) -> tuple[bytes, bytes]:
-    """Return C of both."""
     first, second = (event.inputs.registers["c"].tobytes() for event in (difference.first, difference.second))
     return first, second
 
 
 def _element(difference: EventDifference) -> tuple[int, int] | None:
-    """Return row and column of the first element of D that differs."""
     form = difference.first.instruction
     if form.mnemonic != difference.second.instruction.mnemonic or form.products > 1:
         return None
@@ -147,7 +145,6 @@ def _element(difference: EventDifference) -> tuple[int, int] | None:
 
 
 def _changes(difference: EventDifference, first: Recording) -> Iterator[OperandChange]:
-    """Yield what registers were read otherwise."""
     for name in difference.operands:
         x, y = (event.inputs.registers.get(name) for event in (difference.first, difference.second))
         if x is None or y is None or x.shape != y.shape:
@@ -303,6 +300,5 @@ def _tiles(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
 
 
 def _tile(event: LaunchEvent, operand: str) -> npt.NDArray[Any]:
-    """Return the codes behind the descriptor of an operand."""
     codes: npt.NDArray[Any] = event.instruction.gathered_tile(operand, event.inputs)
     return codes

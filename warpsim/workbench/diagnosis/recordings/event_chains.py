@@ -107,6 +107,5 @@ def _left(operands: Operands) -> Codes:
 
 
 def _scales(steps: Sequence[Operands], operand: str, axis: int) -> Codes | None:
-    """Return the scales of all steps, concatenated along k."""
     codes = [getattr(step, operand) for step in steps]
     return None if codes[0] is None else np.concatenate(codes, axis=axis)

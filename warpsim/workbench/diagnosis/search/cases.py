@@ -107,7 +107,6 @@ def _single(descriptors: npt.NDArray[np.uint64], name: str) -> int:
 
 
 def _written(instruction: Instruction, d: npt.NDArray[Any]) -> Words:
-    """Return D's registers, from registers or from matrices."""
     if d.shape[-2:] == instruction.matrix_shape("d"):
         return registers_of(matrix_codes(d, instruction, "d"), instruction, "d")
     return checked_registers(d, instruction, "d")

@@ -30,8 +30,7 @@ from ...generation.sums.program_sums import inputs_of, program_codes
 from ...generation.sums.rewrite_words import rewrite_words
 from ...inputs.decimals import Printed
 from ..dumps.dump_comparison import DumpComparison, classes, closeness, places_of
-from ..dumps.remark import Remark
-from ..dumps.wrong_elements import Wrong, wrong_elements
+from ..dumps.wrong_elements import Remark, Wrong, wrong_elements
 from ..library.arithmetic_mistakes import Arithmetic, as_tiles, gathered_operands, legal_ids
 from ..library.mistake import Mistake
 from ..solving.linear_operands import Tile
@@ -229,7 +228,6 @@ def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
 
 
 def _partly(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[Cause, ...]:
-    """Return the single causes that come closest."""
     tile, _, spread = _tile(case, expected, equal)
     mistakes = (*map(bare_mistake, partial(tile, spread)), *other_causes(case.setting))
     causes = [_explanation(case, (mistake,)) for mistake in mistakes]

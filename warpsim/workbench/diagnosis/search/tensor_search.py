@@ -131,7 +131,6 @@ def _of_one(instruction: Instruction, inputs: Inputs, expected: Words, actual: W
 
 
 def _outcomes(instruction: Instruction, inputs: Inputs, expected: Words) -> Iterator[tuple[str, Words]]:
-    """Yield what every change gives; those that no machine takes are left out."""
     for change in changes(instruction, inputs):
         try:
             yield change.name, execute_inputs(change.instruction, change.inputs)

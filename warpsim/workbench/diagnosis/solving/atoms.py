@@ -198,7 +198,6 @@ def _groups(view: View) -> Iterator[_Group]:
 
 
 def _of_one_field(view: View, number: int) -> _Group:
-    """Return the atoms that replace the value of a field by a function of it."""
     field = view.fields[number]
     steps = _changes(field)
     values = np.array([step.data for step in steps])
@@ -228,7 +227,6 @@ Change = tuple[float, str, Facts, Index]  # cost, kind, facts, the new value of 
 
 
 def _moved(size: int) -> Iterator[Change]:
-    """Yield exclusive or, rotation and reversal."""
     value = np.arange(size)
     if size & (size - 1) == 0:
         for by in range(1, size):
@@ -240,7 +238,6 @@ def _moved(size: int) -> Iterator[Change]:
 
 
 def _over_the_edge(size: int) -> Iterator[Change]:
-    """Yield steps with nothing, or the last value repeated, beyond the edge."""
     value = np.arange(size)
     for by in range(1, min(size, _STEPS)):
         for signed in (-by, by):
@@ -250,7 +247,6 @@ def _over_the_edge(size: int) -> Iterator[Change]:
 
 
 def _scaled(size: int) -> Iterator[Change]:
-    """Yield ``a * value + b`` modulo the size."""
     value = np.arange(size)
     for factor in range(2, size) if size <= _SMALL else sorted({*_FACTORS, size - 1}):
         offsets = range(size) if size <= _SMALL else sorted({0, 1, factor - 1, size - 1})
@@ -264,7 +260,6 @@ def _scaled(size: int) -> Iterator[Change]:
 
 
 def _cut(size: int) -> Iterator[Change]:
-    """Yield a value everywhere, bits cleared, and quotients and remainders."""
     value = np.arange(size)
     for other in range(size):
         yield 3, "constant", {"value": other}, np.full(size, other)
@@ -278,7 +273,6 @@ def _cut(size: int) -> Iterator[Change]:
 
 
 def _reordered_bits(size: int) -> Iterator[Change]:
-    """Yield orders of values of small fields and of the bits of a value."""
     value, bits = np.arange(size), (size - 1).bit_length()
     for order in permutations(range(size)) if size <= 4 else ():
         yield 3, "ordered", {"order": order}, np.array(order)
@@ -291,7 +285,6 @@ def _reordered_bits(size: int) -> Iterator[Change]:
 
 
 def _single_values(size: int) -> Iterator[Change]:
-    """Yield two values exchanged, and one value that holds another."""
     value = np.arange(size)
     if size > _SMALL:
         return
@@ -303,7 +296,6 @@ def _single_values(size: int) -> Iterator[Change]:
 
 
 def _within_blocks(size: int) -> Iterator[Change]:
-    """Yield blocks interleaved, and values reversed or rotated within blocks."""
     value = np.arange(size)
     for width in range(2, size):
         if size % width:

@@ -182,7 +182,6 @@ class _Fitting:
         return np.concatenate([*found, zero])
 
     def _near(self, table: Index, known: Index | slice = slice(None)) -> Flags:
-        """Return whether sources have the values of known places."""
         near: Flags = np.abs(self.pool[table] - self.values[known]) <= self.bound[known]
         return near
 

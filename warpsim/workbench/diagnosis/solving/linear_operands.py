@@ -396,7 +396,6 @@ def _problems(tile: Tile) -> Iterator[Problem]:
 
 
 def _selected(tile: Tile) -> Iterator[Problem]:
-    """Yield the problems of metadata and of scales."""
     rest = (tile.result - tile.offset)[0]
     if tile.instruction.sparse:
         # the problem of metadata: what every code of an index lets the stored elements meet

@@ -186,7 +186,6 @@ class LoopOperands:
     # --- known by value ---
 
     def _of_c(self) -> Iterator[Solution]:
-        """Yield C from other places."""
         loop = self.loop
         if not loop.c.any():
             return
@@ -292,13 +291,11 @@ class LoopOperands:
             )
 
     def _product(self, read: dict[str, Any]) -> Codes:
-        """Return D of all tiles with other matrices."""
         loop, given = self.loop, self.loop.given
         d = gemm(loop.form, read["A"], read["B"], given.C, **given.scales)
         return loop.tiles_of(codes_of(d, loop.form.d, "D"))
 
     def _with(self, whole: Whole, table: Index) -> Codes:
-        """Return D of all tiles with an operand as a table reads it."""
         loop, (m, n) = self.loop, self.loop.shape
         k = np.asarray(loop.given.A).shape[1]
         codes = whole.matrix(table)
@@ -364,7 +361,6 @@ def moved_in_every_step(
 
 
 def _operands(loop: Loop, step: int, tile: int) -> Iterator[Operand]:
-    """Yield metadata and scales of a step."""
     registers = {name: held[step, tile][None] for name, held in loop.registers.items()}
     registers["c"] = np.zeros_like(loop.accumulators[:1])
     d = registers_of(np.zeros((1, *loop.form.matrix_shape("d")), loop.form.d.code_dtype), loop.form, "d")

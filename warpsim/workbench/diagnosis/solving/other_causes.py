@@ -36,7 +36,6 @@ def other_causes(setting: Setting) -> tuple[Mistake, ...]:
 
 
 def _descriptors(setting: Setting) -> Iterator[Mistake]:
-    """Yield tiles in shared memory read through a descriptor that is wrong."""
     for operand in "ab":
         if setting.in_shared(operand):
             for reading, element in misread(setting, operand):
@@ -57,7 +56,6 @@ def _read_again(operand: str, reading: Misreading, element: Format) -> Change:
 
 
 def _exchanged(setting: Setting) -> Iterator[Mistake]:
-    """Yield the registers of two operands exchanged."""
     registers = setting.instruction.registers
     alike = registers["a"] == registers.get("b") and not any(map(setting.in_shared, "ab"))
     both = [("a", "b", "A and B registers")] * alike
@@ -141,8 +139,6 @@ def _moved_in_bytes(operand: str, by: int, own: int) -> Change:
 
 
 def _changed_back(setting: Setting, operand: str, function: ValueFunction, back: ValueFunction) -> Mistake:
-    """Return the mistake of a value function that another undoes."""
-
     def changed(each: ValueFunction) -> Change:
         return lambda given: {
             operand: written(setting, operand, each.change(read(setting, operand, given)), given)

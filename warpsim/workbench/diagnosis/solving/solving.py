@@ -276,7 +276,6 @@ def _twice(operand: Operand, wrong: Flags) -> Iterator[Both]:
 
 
 def _across(tile: Tile, known: dict[str, Operand], wrong: Flags) -> Iterator[Both]:
-    """Yield pairs of an operand and another."""
     sides = {name: side_of(operand) for name, operand in known.items()}
     for first, second in MULTIPLIED:
         if first in known and second in known and not tile.is_xor:

@@ -152,7 +152,6 @@ class StepCauses:
                 yield self._steps_of(names, order)
 
     def _of_single_tiles(self) -> Iterator[Solution]:
-        """Yield weights of steps that differ from tile to tile."""
         tiles, n = self.tiles, self.loop.form.shape.n
         whole, of_c = [], []
         for column in range(self.loop.columns if self.loop.columns > 1 else 0):
@@ -264,7 +263,6 @@ class StepCauses:
         )
 
     def _also(self, of_steps: Matrix, of_c: float) -> tuple[str, ...]:
-        """Return other causes of the same weights."""
         found, last = [], len(of_steps) - 1
         if self.loop.tail and of_c == 1 and of_steps[last] == 0 and (of_steps[:last] == 1).all():
             found.append(f"the tail left out: k from {last * self.loop.form.shape.k} on, step {last}")
@@ -347,7 +345,6 @@ class StepCauses:
         return tiles if alike else None, steps if same else None
 
     def _with_sources(self, names: Sequence[str], sources: Index, rows: bool, of_c: float) -> Codes:
-        """Return D of all tiles with operands of other tiles and steps."""
         loop, held = self.loop, self.loop.registers
         place = np.arange(loop.rows * loop.columns).reshape(loop.rows, loop.columns)
         steps: list[Step] = []

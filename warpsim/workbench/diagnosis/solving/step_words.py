@@ -162,8 +162,6 @@ Sentence = Callable[[Mapping[str, Any], str, str], str]
 
 
 def _by(end: str) -> Sentence:
-    """Return the sentence of a distance."""
-
     def said(facts: Mapping[str, Any], what: str, number: str) -> str:
         by, size = facts["by"], facts["size"]
         by = by - size if by > size // 2 else by

@@ -53,7 +53,6 @@ def encoded(values: Any, element: Format) -> Codes:
 
 
 def _of(element: Format, values: Callable[[Any], Any]) -> Change:
-    """Return a function of codes from a function of values."""
     if element.is_float:
         return lambda codes: encoded(values(numbers(codes, element)), element)
     mask = element.mask
@@ -61,7 +60,6 @@ def _of(element: Format, values: Callable[[Any], Any]) -> Change:
 
 
 def _bits(change: Callable[[Any], Any], element: Format) -> Change:
-    """Return a function of codes from a function of their bits."""
     return lambda codes: (change(codes.astype(np.uint64)) & np.uint64(element.mask)).astype(codes.dtype)
 
 
@@ -116,7 +114,6 @@ def _roundings(element: Format) -> Iterator[Row]:
 
 
 def _upper_half(values: Any) -> Any:
-    """Return the upper halves of values as f32."""
     return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
@@ -133,7 +130,6 @@ def _to_tf32(to_even: bool, codes: Codes) -> Codes:
 
 
 def _readings(element: Format) -> Iterator[Row]:
-    """Yield bits read as another type of the width, and values converted to one whose bits are passed."""
     for other in FORMATS.values():
         if other.bits == element.bits and other is not element and other.is_float and other.signed:
             facts = {"type": other.name, "own": element.name}
@@ -156,7 +152,6 @@ def _offsets(element: Format) -> Iterator[Row]:
 
 
 def _parts_of_codes(element: Format) -> Iterator[Row]:
-    """Yield the order of bytes, nibbles and bits in a code, and parts that are lost."""
     width, unit = element.bits, np.uint64(1)
     yield 3, "inverted", {}, _bits(np.invert, element)
     if width >= 16:
@@ -186,7 +181,6 @@ def _swapped(width: int, part: int, count: int, codes: Any) -> Any:
 
 
 def _misplaced(element: Format) -> Iterator[Row]:
-    """Yield codes that lie higher or lower in their bytes."""
     for by in range(1, 8 - element.bits + 1):
         yield 3, "misplaced", {"by": by}, _bits(lambda codes, by=by: codes << np.uint64(by), element)  # type: ignore[misc]
         yield 3, "misplaced", {"by": -by}, _bits(lambda codes, by=by: codes >> np.uint64(by), element)  # type: ignore[misc]

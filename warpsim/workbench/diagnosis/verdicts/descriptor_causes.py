@@ -99,7 +99,6 @@ def suspected(origins: Origins) -> list[str]:
 
 
 def _candidates(words: Words) -> Iterator[_Candidate]:
-    """Yield other values of the fields, the shortest description first."""
     try:
         first = DescriptorView.of(Descriptor.decode(words[min(words)]))
     except WarpsimError:

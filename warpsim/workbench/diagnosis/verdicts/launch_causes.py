@@ -94,7 +94,6 @@ def order_cause(launch: RepeatedLaunch, first: Attempt) -> Cause | None:
 
 
 def _attempts(launch: RepeatedLaunch, first: Attempt, schedules: Sequence[str]) -> Iterator[Attempt]:
-    """Yield executions under further schedules that end within the budget."""
     for schedule in schedules:
         if schedule != first.schedule and launch.budget.allows():
             attempt = launch.again(checks="warn", schedule=schedule)
@@ -198,7 +197,6 @@ def _differing(
     expected: Mapping[int, npt.ArrayLike],
     tolerance: float,
 ) -> Cause | None:
-    """Return that an output is another under another schedule, where it is wrong under one of them."""
     first, other = attempts
     for index, wanted in expected.items():
         name, both = launch.name(index), (first.arrays[index], other.arrays[index])
@@ -296,7 +294,6 @@ def origin_causes(launch: RepeatedLaunch, origins: Origins, evidence: str = BY_T
 
 
 def _rank(kind: str) -> int:
-    """Return how little a kind says about the mistake."""
     return _RANKS.index(kind) if kind in _RANKS else len(_RANKS)
 
 

@@ -64,7 +64,6 @@ class OutputError:
         return "; ".join(text for axis in range(self.wrong.ndim) if (text := self._along(axis)))
 
     def _along(self, axis: int) -> str:
-        """Describe the places along an axis."""
         names = {1: ("element",), 2: ("row", "column")}
         name = names.get(self.wrong.ndim, tuple(f"axis {at} plane" for at in range(self.wrong.ndim)))[axis]
         hit = self.wrong.any(axis=tuple(other for other in range(self.wrong.ndim) if other != axis))

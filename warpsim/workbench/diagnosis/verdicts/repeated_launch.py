@@ -220,7 +220,6 @@ class RepeatedLaunch:
 
 
 def _executed(report: LaunchReport | None, error: WarpsimError | None) -> int:
-    """Return how many statements an execution has run."""
     if report is not None:
         return sum(report.fidelity.counts.values())
     return 0 if error is None else error.executed

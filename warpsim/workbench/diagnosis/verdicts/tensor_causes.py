@@ -83,7 +83,6 @@ def _tolerant(change: Change) -> Change:
 
 
 def _candidates(trial: Trial, issues: Sequence[Issue], origins: Origins | None) -> Iterator[Candidate]:
-    """Yield what may be wrong: what origins show, the likeliest first."""
     first = issues[0]
     if origins is None:
         yield from _of_words(first)
@@ -133,12 +132,10 @@ def _of_fits(trial: Trial, origins: Origins) -> Iterator[Candidate]:
 
 
 def _firsts(findings: Sequence[PackingFinding]) -> list[PackingFinding]:
-    """Return the first finding of each operand."""
     return [*{finding.operand: finding for finding in reversed(findings)}.values()][::-1]
 
 
 def _fix(fit: Fit) -> str:
-    """Return what to put into which bits."""
     if fit.major != fit.given_major:
         bit = 15 if fit.role == "a" else 16
         return f"{'set' if fit.major == 'MN' else 'clear'} bit {bit} of the instruction descriptor"
@@ -165,7 +162,6 @@ def _placed(fits: Mapping[tuple[int, str], Sequence[Fit]]) -> Change:
 
 
 def _set(given: Given, name: str, value: int) -> Given:
-    """Return operands of which a register is another."""
     changed: dict[str, Any] = {name: value}
     return replace(given, **changed)
 
@@ -175,7 +171,6 @@ def _unmoved(fit: Fit) -> TensorDescriptor:
 
 
 def _with_fit(issue: Issue, fit: Fit) -> Given:
-    """Return the operands with the descriptor, and the major, of a fit."""
     word = TensorDescriptor.decode(getattr(issue.given, fit.role))
     right = replace(fit.fits, start_address=word.start_address + fit.moved)
     given = _set(issue.given, fit.role, right.encode())
@@ -244,7 +239,6 @@ def _of_sums(trial: Trial, issues: Sequence[Issue], origins: Origins) -> Iterato
 
 
 def _beginnings(trial: Trial, origins: Origins) -> dict[tuple[int, Place], bool]:
-    """Return which executions are the first of their rows of A and columns of B."""
     order = []
     for given in origins.statements:
         if not {"a", "b"} <= given.keys() or given["a"].tiles is None or given["b"].tiles is None:
@@ -265,7 +259,6 @@ def _beginnings(trial: Trial, origins: Origins) -> dict[tuple[int, Place], bool]
 
 
 def _of_signs(first: Issue) -> Iterator[Candidate]:
-    """Yield other signs of A or B, first of the operand whose signs are flipped."""
     sides = [("a", 13), ("b", 14)]
     for role, bit in sorted(sides, key=lambda side: -getattr(first.descriptor, f"negate_{side[0]}", 0)):
         if first.has(f"negate_{role}"):
@@ -281,7 +274,6 @@ def _of_signs(first: Issue) -> Iterator[Candidate]:
 
 
 def _of_types(first: Issue) -> Iterator[Candidate]:
-    """Yield other types of A, of B, of both, and of D, that the kind has."""
     kind, own = first.form.kind, first.descriptor
     tables = {"a_type": kind.multiplicands, "b_type": kind.multiplicands, "d_type": kind.results}
     for attributes in (("a_type",), ("b_type",), ("a_type", "b_type"), ("d_type",)):
@@ -296,7 +288,6 @@ def _of_types(first: Issue) -> Iterator[Candidate]:
 
 
 def _of_fields(first: Issue, fields: Mapping[str, int], text: str) -> Candidate:
-    """Return the candidate of other fields of the instruction descriptor."""
     own = first.descriptor
     places = {own.field(attribute) for attribute in fields}
     puts = [f"{fields[each.attribute] // each.unit} into bits {each.span}" for each in sorted(places)]
@@ -370,7 +361,6 @@ def _id(name: str, value: object) -> Change:
 
 
 def _of_id(side: str, name: str, issues: Sequence[Issue], change: Change) -> Candidate:
-    """Return the candidate of other ids, with the first execution whose id is another."""
     text = ""
     for issue in issues:
         own = getattr(issue.descriptor, name)

@@ -344,12 +344,10 @@ def _error(
 def _agreements(
     launch: RepeatedLaunch, first: Attempt, wanted: Mapping[int, npt.ArrayLike], tolerance: float
 ) -> dict[str, Agreement]:
-    """Return how outputs agree with what is expected, by the name of the argument."""
     return {launch.name(at): agreement(first.arrays[at], value, tolerance) for at, value in wanted.items()}
 
 
 def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:
-    """Return what is wrong where a launch ends with an error, and would be right without it."""
     return (
         _described(trial, error)
         or exchanged_causes(trial)
@@ -358,7 +356,6 @@ def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:
 
 
 def _described(trial: Trial, error: WarpsimError) -> list[Cause]:
-    """Return which descriptor is wrong where an error is of a tile behind a descriptor."""
     text = "" if error.location is None else error.location.text
     if "tcgen05.mma" in text:
         return tensor_causes(trial)
@@ -449,7 +446,6 @@ class _Search:
         return other_comparisons(self._trial(), lambda launch: computes(launch, known.reference))
 
     def _tried(self) -> list[Cause]:
-        """Return what a trial shows, or what is located only."""
         trial = self._trial()
         self._trace()
         if self.origins is None:

@@ -45,7 +45,6 @@ def word_findings(operand: Operand, a: Anchored | None, b: Anchored | None) -> I
 
 
 def _bytes_exchanged(words: Words) -> Iterator[PackingFinding]:
-    """Yield bytes of the words that are not in order."""
     order, wrong = words.order_of_bytes
     events = np.flatnonzero(wrong.any(axis=1))
     if not events.size:
@@ -147,7 +146,6 @@ def _other_byte(words: Words, axis: _Axis, event: int, by: int) -> OtherByte | N
 
 
 def _step_count(a: Anchored) -> int:
-    """Return how many k steps of the instruction there are in the buffer of A."""
     rows, columns = _extents(a)
     depth = a.tiles.inner.shape[2]
     size = rows if a.tiles.inner_axis == "rows" else columns
@@ -163,7 +161,6 @@ def _lines_of(anchored: Anchored | None) -> int | None:
 
 
 def _extents(anchored: Anchored) -> tuple[int, int]:
-    """Return the rows and columns of a buffer that tiles come from."""
     operand = anchored.tiles.operand
     assert operand.buffer is not None
     return prod(operand.buffer.shape[:-1]), row_length(operand.buffer, operand.width)
@@ -262,7 +259,6 @@ def _held(byte: OtherByte) -> tuple[int, int]:
 
 
 def _message(operand: str, byte: OtherByte, groups: dict[tuple[str, int, int], set[tuple[int, int]]]) -> str:
-    """Return the sentence of all steps that hold the same."""
     own = groups[operand, *_held(byte)]
     both = all(groups.get((role, *_held(byte))) == own for role in ("scale_a", "scale_b"))
     name = "scales of A and B" if both else NAMES[operand]

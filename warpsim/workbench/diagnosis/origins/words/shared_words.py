@@ -78,7 +78,6 @@ def shared_words(groups: Sequence[Served], found: Sequence[PackingFinding]) -> I
 
 
 def _clashes(groups: Sequence[Served], found: Sequence[PackingFinding]) -> Iterator[PackingFinding]:
-    """Yield what is shared of one buffer."""
     if not found and not _any_clash(_different(groups)):
         return
     parts = [group.places() for group in groups]
@@ -122,7 +121,6 @@ def _different(groups: Sequence[Served]) -> list[Served]:
 
 
 def _any_clash(groups: Sequence[Served]) -> bool:
-    """Return whether a byte serves two places."""
     parts = [group.places()[:3] for group in groups]
     byte, line, k = (np.concatenate(column) for column in zip(*parts, strict=True))
     place, size = line * _FAR + k, int(byte.max(initial=-1)) + 1

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .....isa.fragments import metadata_map
-from ..byte_keys import Indices
+from ..byte_keys import Indices, cell_uses
 from ..loaded_operands import Kept, Mask, Operand, bits_of, kept_property, sums_of_bits
-from ..operand_bytes import cell_uses
 
 BYTES = 4  # of a word
 _LEAST = 0.75  # of the bytes follow the sum, or it says nothing

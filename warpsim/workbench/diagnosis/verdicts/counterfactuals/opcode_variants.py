@@ -116,13 +116,11 @@ def _own(launch: RepeatedLaunch) -> Iterator[Record]:
 
 
 def _pure(opcode: str) -> list[Row]:
-    """Return the rows of an opcode that compute lane by lane."""
     return [row for row in rows_of(opcode) if not isinstance(row, Effect)]
 
 
 @cache
 def _forms(opcode: str) -> tuple[Modifiers, ...]:
-    """Return the modifiers of every form of an opcode that computes lane by lane."""
     return tuple(dict.fromkeys(written for row in _pure(opcode) for written in row.by_modifiers))
 
 
@@ -204,7 +202,6 @@ def _compared(launch: RepeatedLaunch) -> Iterator[list[InstructionStatement]]:
 def _decided_otherwise(
     launch: RepeatedLaunch, statements: Sequence[InstructionStatement]
 ) -> Iterator[_Comparison]:
-    """Yield other comparisons of a line."""
     forms = {each.modifiers for each in statements if each.modifiers[0] in _TURNED}
     for word, *more in sorted(forms):
         old, new = (".".join(("setp", name, *more)) for name in (word, _TURNED[word]))
