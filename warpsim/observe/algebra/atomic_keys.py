@@ -14,7 +14,6 @@ from .key_store import KeyStore, Turn
 from .keys.finite_fields import Keys, add, hashed
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import numbers
-from .provenance import Step, place_of_wave
 from .rules.keyed_statements import Element, element_of, elements_of
 from .rules.rule_calls import chosen, unwrapped
 
@@ -113,7 +112,7 @@ class _Turn(NamedTuple):
         self, name: str, element: Element, held: list[Cells | None], words: list[Words]
     ) -> tuple[Keys, Words]:
         """Return the keys of updated numbers, and their bytes."""
-        reader, provenance, pc = self.algebra.reader, self.algebra.provenance, self.turn.statement.pc
+        reader = self.algebra.reader
         keys = [reader.read(c, w, element.kind, element.size) for c, w in zip(held, words, strict=True)]
         values = [numbers(w, element.kind, element.size) for w in words]
         after = _bytes(_value(name, values), element)
@@ -121,10 +120,7 @@ class _Turn(NamedTuple):
         if name == "add" and element.kind in ("s", "u"):
             exact = values[0].astype(np.float64) + values[1].astype(np.float64)
             found = unwrapped(found, exact, numbers(_words(after), element.kind, element.size), element.size)
-        if provenance is not None:
-            name = "+" if name == "add" else name
-            place = place_of_wave(self.turn.wave)
-            provenance.step(Step(pc, name, found, tuple(keys), self.lanes, place))
+        self.algebra.made(self.turn, "+" if name == "add" else name, found, keys, self.lanes)
         return found, after
 
 

@@ -98,7 +98,6 @@ def output_of(
     """
     wrapped = _wrapped(stored, shadow)
     same = equal(stored.keys, shadow.keys) | wrapped
-    doubt = np.zeros(same.shape, np.bool_) if shadow.doubt is None else shadow.doubt
     expected, values = shadow.values, _numbers(stored.values, stored.keys.shape)
     far = ~wrapped & _far(expected, values, tolerance_of(stored.kind) if tolerance is None else tolerance)
     return Output(
@@ -107,7 +106,7 @@ def output_of(
         kernel=stored.keys,
         reference=np.broadcast_to(shadow.keys, stored.keys.shape),
         equal=same,
-        undecided=~same & (doubt | untyped | ((stored.bare | lawless) & ~far)),
+        undecided=~same & (shadow.doubt | untyped | ((stored.bare | lawless) & ~far)),
         turned=np.zeros_like(same),
         writers=stored.writers,
         expected=expected,

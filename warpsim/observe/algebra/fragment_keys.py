@@ -20,7 +20,7 @@ from .key_store import KeyStore, Turn, spread
 from .keys.finite_fields import Keys, add, matmul
 from .keys.key_bits import complement
 from .keys.key_cells import Cells
-from .provenance import Product, place_of_wave
+from .provenance import Product
 from .rules.keyed_statements import Statement, element_of
 
 Index = npt.NDArray[np.intp]
@@ -173,9 +173,8 @@ class Fragments:
             left, right = exclusive(left, right)
         result = add(matmul(left, right), more)
         if self.store.provenance is not None:
-            place = place_of_wave(turn.wave)
-            made = Product(turn.statement.pc, left, right, more, result, lanes.warps, place)
-            self.store.provenance.product(made)
+            made = Product(turn.statement.pc, left, right, more, result)
+            self.store.provenance.order.append(made)
         d = given[0]
         cells = Cells.of(result.reshape(-1), element_of(d.fragment.kind).kind, d.fragment.bits // 8)
         self._write(turn, lanes, d, cells)

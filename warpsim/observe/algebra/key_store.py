@@ -6,7 +6,7 @@ Knows cells and where they are; does not know what statements do with them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -22,7 +22,8 @@ from ...machine.state.side_tables import SideTable
 from .keys.finite_fields import Keys
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import KeyReader
-from .provenance import Copy, Provenance, Stores, place_of_wave
+from .provenance import Copy, Provenance, Stores, identity_of
+from .provenance import Step as Made
 from .rules.functions_by_value import ByValue
 from .rules.keyed_statements import Statement, elements_of
 
@@ -40,11 +41,7 @@ class Turn(NamedTuple):
     inner: Step
 
 
-def _none(entry: object) -> dict[int, Statement]:
-    return {}
-
-
-_STATEMENTS = SideTable(_none)
+_STATEMENTS = SideTable(lambda entry: dict[int, Statement]())
 _LOCAL, _TENSOR = "local memory of keys", "tensor memory of keys"  # side tables of a wave
 
 
@@ -139,6 +136,13 @@ class KeyStore(Observer):
             ]
         )
 
+    @helper
+    def made(self, turn: Turn, name: str, made: Keys, operands: Iterable[Keys], lanes: Any) -> None:
+        """Note keys that a statement has made in lanes."""
+        if self.provenance is not None:
+            step = Made(turn.statement.pc, name, made, tuple(operands), lanes, identity_of(turn.wave))
+            self.provenance.order.append(step)
+
     # --- memories ---
 
     def memory(self, data: npt.NDArray[np.uint8], wave: Wave | None = None) -> MemoryCells:
@@ -175,8 +179,8 @@ class KeyStore(Observer):
         if self.provenance is None or cells is None or not cells.any:
             return
         if data is wave.memories.device.data:
-            rows = np.ascontiguousarray(cells.keys.T), np.ascontiguousarray(cells.tags.T)
-            self.provenance.stores.append(Stores(pc, offsets, *rows, lanes, place_of_wave(wave)))
+            rows = np.ascontiguousarray(cells.keys.T)
+            self.provenance.stores.append(Stores(pc, offsets, rows, lanes, identity_of(wave)))
         else:
             self.provenance.copies.append(Copy(pc, "write", np.unique(cells.known())))
 

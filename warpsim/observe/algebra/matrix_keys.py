@@ -31,7 +31,7 @@ from .keys.constant_keys import two_to
 from .keys.finite_fields import Keys, add, hashed, matmul, mul, neg, total
 from .keys.key_cells import Cells
 from .keys.key_reading import numbers
-from .provenance import Product, place_of_wave
+from .provenance import Product
 from .rules.keyed_statements import Statement, element_of
 from .rules.rule_calls import chosen, unwrapped
 from .tensor_memory_keys import tensor_loaded
@@ -79,8 +79,7 @@ class Matrices:
         d = matmul(a, b) if c is None else add(matmul(a, b), c)
         if self.algebra.provenance is not None:
             c = np.zeros_like(d) if c is None else c
-            place = place_of_wave(wave)
-            self.algebra.provenance.product(Product(execution.pc, a, b, c, d, execution.warps, place))
+            self.algebra.provenance.order.append(Product(execution.pc, a, b, c, d))
         work.write(d)
 
     def reduced(self, statement: Statement, cells: Cells, bits: Any, lanes: Lanes) -> Cells:

@@ -27,8 +27,7 @@ from .keys.finite_fields import Keys
 from .keys.key_cells import Cells
 from .keys.key_reading import KeyReader
 from .moves import Handler, Moves
-from .provenance import Provenance, place_of_wave
-from .provenance import Step as Made
+from .provenance import Provenance
 from .rules import arithmetic_rules, bit_rules
 from .rules.keyed_statements import Element, Statement
 from .rules.rule_calls import Call, Outcome, Rule
@@ -151,8 +150,9 @@ class Algebra(KeyStore):
             element = outcome.element or call.element
             outcome = self._by_value(wave, lanes, call, outcome, element)
             assert outcome.keys is not None
-            if outcome.name:
-                self._note(wave, lanes, statement, outcome)
+            for number, made in enumerate(outcome.keys if outcome.name else ()):
+                own = (np.broadcast_to(x, outcome.keys.shape)[number] for x in outcome.operands)
+                self.made(turn, outcome.name, made, own, lanes.index)
             cells = _cells_of(outcome.keys, element, width, statement.pc)
         assert cells is not None
         if not call.live.all():
@@ -173,19 +173,6 @@ class Algebra(KeyStore):
             return outcome
         name, argument, keys = found
         return Outcome(keys[None], None, name, (argument,), element)
-
-    def _note(self, wave: Wave, lanes: Lanes, statement: Statement, outcome: Outcome) -> None:
-        if self.provenance is None or outcome.keys is None:
-            return
-        operands = tuple(
-            np.broadcast_to(each, outcome.keys.shape) if each.ndim > 1 else each for each in outcome.operands
-        )
-        for number, made in enumerate(outcome.keys):
-            own = tuple(each[number] if each.ndim > 1 else each for each in operands)
-            by_value = statement.pc in self.by_value.places
-            self.provenance.step(
-                Made(statement.pc, outcome.name, made, own, lanes.index, place_of_wave(wave), by_value)
-            )
 
     # --- events ---
 

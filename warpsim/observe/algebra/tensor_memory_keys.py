@@ -16,7 +16,6 @@ from .key_store import KeyStore, Turn, spread, tensor_bytes
 from .keys.finite_fields import Keys
 from .keys.key_cells import Cells
 from .keys.key_reading import numbers
-from .provenance import Step, place_of_wave
 from .rules.keyed_statements import Statement, element_of
 from .rules.rule_calls import Values, chosen, magnitude
 
@@ -67,10 +66,9 @@ def _reduce(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
     any_keyed = not registers.keys().isdisjoint(statement.numbers(0))
     cells = Cells.of(found, element.kind, element.size, statement.pc) if any_keyed else None
     algebra.put(turn, target, cells, lanes)
-    if algebra.provenance is not None and any_keyed:
+    if any_keyed:
         made, *operands = (each[lanes.index] for each in (found, *(keys for keys, _ in pairs)))
-        place = place_of_wave(turn.wave)
-        algebra.provenance.step(Step(statement.pc, name, made, tuple(operands), lanes.index, place))
+        algebra.made(turn, name, made, operands, lanes.index)
 
 
 def place_of(wave: Wave, warp: int, address: int) -> Place:

@@ -7,20 +7,13 @@ Knows a graph; does not know which of the two sides it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from .formula_graphs import ONE, Value, inverse, minus, product_of, times
+from .formula_graphs import ONE, Graph, Value, inverse, minus, product_of, times
 
 SUMS = ("+", "-", "fma", "@", "sum", "neg")
 PRODUCTS = ("*", "/", "rcp", "neg")
 _DEEP, _MOST = 24, 4096  # nested factors; summands
-
-
-class Graph(Protocol):
-    """What made keys, of which keys."""
-
-    def value(self, key: int) -> Value | None:
-        """Return how a key is made; None for arguments and constants."""
 
 
 class Term(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from .expansions import Graph, Term
-from .formula_graphs import ONE, KernelGraph, ReferenceGraph, minus, plus, product_of, rational
+from .expansions import Term
+from .formula_graphs import ONE, Graph, KernelGraph, ReferenceGraph, minus, plus, product_of, rational
 
 Pairs = list[tuple[Term, Term]]
 _MOST_TERMS, _MOST_KEYS = 20000, 2000
@@ -131,7 +131,7 @@ class TermPairs:
             if name is not None and name.number < 0:
                 found.add(key)
             elif made is not None:
-                todo += [*made.operands, *(each for pair in made.terms for each in pair)]
+                todo += made.every
         return self._leaves.setdefault((graph is self.kernel, term.key), frozenset(found))
 
 
