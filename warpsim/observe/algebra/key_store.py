@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ...machine.opcodes.tensor.tensor_places import TENSOR_MEMORY
 from ...machine.run.events import Observer, helper
 from ...machine.run.wave import Record, Step, Wave
@@ -86,6 +87,11 @@ class KeyStore(Observer):
         self.forget(turn, turn.statement.writes)
         return changed
 
+    def execute(self, turn: Turn) -> tuple[bool | None, Lanes | None]:
+        """Execute a statement; return what it returns, and the lanes that executed it together, if any."""
+        changed = turn.inner(turn.wave, turn.path, turn.lanes)
+        return changed, self.together or (None if changed else turn.lanes)
+
     # --- registers ---
 
     def registers(self, frame: Frame) -> Registers:
@@ -123,18 +129,24 @@ class KeyStore(Observer):
         else:
             registers[number] = cells
 
+    def rearrange(self, turn: Turn, lanes: Lanes, rows: Cells | None, places: Any) -> None:
+        """Write the first operand's registers: of the bytes of all rows of a warp, those at ``places
+        (registers, 32, bytes)``.
+        """
+        warps = Lanes(np.repeat(lanes.mask[::WARP], WARP))
+        for here, number in zip(places, turn.statement.numbers(0), strict=True):
+            cells = rows and rows.rearranged(len(lanes.warps), here)
+            self.put(turn, number, spread(cells, warps, turn.wave.lanes), lanes)
+
     def joined(self, turn: Turn, index: int) -> Cells:
         """Return the cells of an operand, those of a vector side by side."""
         statement, registers = turn.statement, self.registers(turn.frame)
         elements = list(elements_of(statement.spread(index)))
         sizes = [statement.width(each) for each in elements]
         known = max(sizes) or statement.width(statement.operands[0]) // len(elements) or 4
-        return Cells.joined(
-            [
-                registers.get(statement.number(each)) or Cells.empty(size or known, turn.wave.lanes)
-                for each, size in zip(elements, sizes, strict=True)
-            ]
-        )
+        empty = [Cells.empty(size or known, turn.wave.lanes) for size in sizes]
+        held = [registers.get(statement.number(each)) for each in elements]
+        return Cells.joined([own or none for own, none in zip(held, empty, strict=True)])
 
     @helper
     def made(self, turn: Turn, name: str, made: Keys, operands: Iterable[Keys], lanes: Any) -> None:
@@ -172,6 +184,14 @@ class KeyStore(Observer):
             self.memories.pop(id(data), None)
 
     @helper
+    def write(
+        self, wave: Wave, pc: int, data: Any, place: tuple[Any, int], cells: Cells | None, lanes: Any
+    ) -> None:
+        """Write the cells of words at ``place``, offsets and size, for lanes."""
+        self.memory(data, wave).store(*place, cells, pc)
+        self.stored(wave, pc, data, place[0], cells, lanes)
+
+    @helper
     def stored(
         self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], cells: Cells | None, lanes: Any
     ) -> None:
@@ -187,7 +207,7 @@ class KeyStore(Observer):
     @helper
     def read(self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], size: int) -> Cells | None:
         """Return the cells of words that a statement reads."""
-        cells = self.memory(data, wave).load(offsets, size, pc)
+        cells = self.memory(data, wave).load(offsets, size)
         if data is wave.memories.shared:
             self.note_writers(wave, pc, offsets, size)
         if cells is not None and self.provenance is not None:
@@ -208,11 +228,10 @@ def spread(cells: Cells | None, lanes: Lanes, count: int = 0) -> Cells | None:
     """Return the cells of all lanes of a wave, so many, from those of some."""
     if cells is None or lanes.whole or cells.lanes == count:
         return cells
-    writer = lanes.spread(cells.writer) if np.ndim(cells.writer) else cells.writer
     if cells.kind:
         there = None if cells.there is None else lanes.spread(cells.there)
-        return Cells.of(lanes.spread(cells.numbers.T).T, cells.kind, cells.size, writer, there)
-    return Cells(lanes.spread(cells.keys.T).T, lanes.spread(cells.tags.T).T, writer)
+        return Cells.of(lanes.spread(cells.numbers.T).T, cells.kind, cells.size, there)
+    return Cells(lanes.spread(cells.keys.T).T, lanes.spread(cells.tags.T).T)
 
 
 def tensor_bytes(wave: Wave) -> npt.NDArray[np.uint8]:

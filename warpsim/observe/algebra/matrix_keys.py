@@ -54,14 +54,12 @@ class Matrices:
         self._turns[statement.pc] = turn
         if statement.opcode == "wmma":
             self.fragments.begin(turn)
-        changed = turn.inner(turn.wave, turn.path, turn.lanes)
-        kind = statement.modifiers[0] if statement.modifiers else ""
-        together = algebra.together or (None if changed else turn.lanes)
+        changed, together = algebra.execute(turn)
         if together is None:
             return changed
         if statement.opcode == "wmma":
             self.fragments.executed(turn, together)
-        elif statement.opcode == "tcgen05" and kind == "ld":
+        elif statement.opcode == "tcgen05" and statement.modifiers[0] == "ld":
             tensor_loaded(algebra, turn, together)
         return changed
 
@@ -103,7 +101,7 @@ class Matrices:
             found = chosen(pairs, greatest=greatest)
         else:
             found = hashed(".".join(statement.modifiers), *np.where(there, keys, _U(0)).T)
-        return Cells.of(np.repeat(found, WARP), element.kind, element.size, statement.pc)
+        return Cells.of(np.repeat(found, WARP), element.kind, element.size)
 
 
 class MatrixOperands:
@@ -319,5 +317,5 @@ class MatrixOperands:
         numbers_ = self.numbers_of("d")
         per = len(values) // len(numbers_)
         for j, number in enumerate(numbers_):
-            cells = Cells.of(values[j * per : (j + 1) * per], kind, size, self.statement.pc)
+            cells = Cells.of(values[j * per : (j + 1) * per], kind, size)
             self.algebra.put(self.turn, number, cells, self.lanes)

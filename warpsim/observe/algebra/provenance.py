@@ -4,8 +4,8 @@
     Product   a matrix instruction: A, B, C and D, of each execution
     Stores    keys that were stored in global memory, and where
 
-Copies make no keys, so they are not here: cells know their last writer (key_cells.py). Knows keys and
-statements; does not know what either means.
+Copies make no keys: ``Copy`` has those that were moved. Knows keys and statements; does not know what either
+means.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ...base.errors import Location, OperandError
+from ...base.errors import OperandError
 from .keys.constant_keys import integer_keys
 from .keys.finite_fields import Keys
 from .keys.key_cells import Mask
@@ -256,6 +256,3 @@ def refused(message: str) -> ReferenceError:
     """Return the error of what a reference may not do, at the user's line."""
     line = user_line()
     return ReferenceError(f"{line.file}:{line.number}: {message}\n  {line.text}")
-
-
-__all__ = ["Location", "Operation", "ReferenceError", "Shadow", "Trace", "refused", "user_line"]

@@ -24,7 +24,7 @@ def tensor_loaded(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
     """Write the registers of tcgen05.ld and ld.red."""
     wave, statement = turn.wave, turn.statement
     memory, (cells, packed) = algebra.memory(tensor_bytes(wave)), transfer_of(statement)
-    address = statement.operands[1 + _reduces(statement)]
+    address = statement.operands[1 + ("red" in statement.modifiers)]
     assert isinstance(address, Address)
     base = statement.source(address.base).value(turn.frame, wave.lanes, "b32")
     offsets = np.zeros((len(lanes.warps), *cells.shape[:2]), np.int64)
@@ -35,18 +35,14 @@ def tensor_loaded(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
     warps = Lanes(np.repeat(lanes.mask[::WARP], WARP))
     for place, number in enumerate(statement.numbers(0)):
         here = np.ascontiguousarray(offsets[..., place]).reshape(-1)
-        found = memory.load(here, 4, statement.pc)
+        found = memory.load(here, 4)
         if packed:
-            halves = [memory.load(here + 4 * half, 2, statement.pc) for half in (0, 1)]
+            halves = [memory.load(here + 4 * half, 2) for half in (0, 1)]
             full = [each or Cells.empty(2, len(here)) for each in halves]
-            found = Cells.joined(full, statement.pc) if any(halves) else None
+            found = Cells.joined(full) if any(halves) else None
         algebra.put(turn, number, spread(found, warps, wave.lanes), lanes)
-    if _reduces(statement):
+    if "red" in statement.modifiers:
         _reduce(algebra, turn, lanes)
-
-
-def _reduces(statement: Statement) -> bool:
-    return "red" in statement.modifiers
 
 
 def _reduce(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
@@ -59,16 +55,14 @@ def _reduce(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
         assert bits is not None
         values = numbers(bits, element.kind, element.size)
         keys = algebra.reader.read(registers.get(number), bits, element.kind, element.size)
-        absolute = "abs" in words
-        pairs.append((magnitude(keys, values), np.abs(values)) if absolute else (keys, values))
+        pairs.append((magnitude(keys, values), np.abs(values)) if "abs" in words else (keys, values))
     name = "max" if "max" in words else "min"
     found = chosen(pairs, greatest=name == "max")
-    any_keyed = not registers.keys().isdisjoint(statement.numbers(0))
-    cells = Cells.of(found, element.kind, element.size, statement.pc) if any_keyed else None
-    algebra.put(turn, target, cells, lanes)
-    if any_keyed:
-        made, *operands = (each[lanes.index] for each in (found, *(keys for keys, _ in pairs)))
-        algebra.made(turn, name, made, operands, lanes.index)
+    if registers.keys().isdisjoint(statement.numbers(0)):
+        algebra.put(turn, target, None, lanes)
+        return
+    algebra.put(turn, target, Cells.of(found, element.kind, element.size), lanes)
+    algebra.made(turn, name, found[lanes.index], (keys[lanes.index] for keys, _ in pairs), lanes.index)
 
 
 def place_of(wave: Wave, warp: int, address: int) -> Place:
@@ -83,7 +77,7 @@ def transfer_of(statement: Statement) -> tuple[npt.NDArray[np.intp], bool]:
     words = statement.modifiers
     name = next(word for word in words if word in TRANSFERS)
     count = int(next(word[1:] for word in words if word[0] == "x" and word[1:].isdigit()))
-    last = 2 + _reduces(statement)
+    last = 2 + ("red" in words)
     offset = getattr(statement.operands[last], "value", 0) if len(statement.operands) > last else 0
     cells, packed = TRANSFERS[name].cells(count, offset), "pack::16b" in words
     return np.stack([cells[..., 0], cells[..., 1] * (1 + packed)], axis=-1), packed

@@ -339,6 +339,3 @@ def _spans(places: Sequence[Index]) -> str:
         if len(set(numbers)) > 1 or len(places) == 1:
             words.append(f"index {axis}: {min(numbers)} to {max(numbers)}")
     return ", ".join(words) or f"{len(places)} terms"
-
-
-__all__ = ["Located", "Sides", "located"]

@@ -114,7 +114,7 @@ def _kept(call: Call, cells: Cells, low: Values, high: Values, place: int) -> Ce
     top = np.arange(width)[:, None] + (cells.tags >> 4 & 15) - 1 - (cells.tags & 15)
     stays = np.take_along_axis(keep, np.clip(top, 0, width - 1), 0) != 0
     gone = ((keep | flip) == 0) & ~(stays & (cells.tags >> 8 == KINDS["f32"]))
-    found = Cells(np.where(gone, _U(0), cells.keys), np.where(gone, _T(0), cells.tags), cells.writer)
+    found = Cells(np.where(gone, _U(0), cells.keys), np.where(gone, _T(0), cells.tags))
     odd = (cells.tags != 0) & ~gone & (keep != 255)
     return _signed(call, found, (keep, flip, odd), place) if odd.any() else found
 
@@ -143,7 +143,7 @@ def _signed(call: Call, cells: Cells, bits: tuple[Values, Values, Mask], place: 
                 value = numbers(call.bits[place][some] >> call.bits[place].dtype.type(8 * first), kind, size)
                 key = magnitude(key, value)
             keys[first : byte + 1, some] = key
-    return Cells(keys, cells.tags, cells.writer)
+    return Cells(keys, cells.tags)
 
 
 _TRUNCATING = (0x00, 0x80, 0xC0, 0xE0, 0xF0, 0xF8)  # masks of low bytes of an f32 that cut it to fewer bits
@@ -182,7 +182,7 @@ def _byte_shifted(cells: Cells, count: int, *, left: bool) -> Cells:
     kept = cells.width - count
     to, of = (slice(count, None), slice(0, kept)) if left else (slice(0, kept), slice(count, None))
     found.keys[to], found.tags[to] = cells.keys[of], cells.tags[of]
-    return Cells(found.keys, found.tags, cells.writer)
+    return found
 
 
 def _scaled(call: Call, amount: int, *, left: bool) -> Outcome | None:
