@@ -8,10 +8,12 @@ error that points at the user's line.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from types import FrameType
@@ -256,3 +258,40 @@ def refused(message: str) -> ReferenceError:
     """Return the error of what a reference may not do, at the user's line."""
     line = user_line()
     return ReferenceError(f"{line.file}:{line.number}: {message}\n  {line.text}")
+
+
+# --- arrays that a reference creates ---------------------------------------------------------------------
+
+_CREATING = (np.zeros, np.ones, np.empty, np.full)
+
+
+class _NumPy:
+    """NumPy, where arrays of numbers are created as shadows; those of truth values are plain."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(np, name)
+        if not any(found is each for each in _CREATING):
+            return found
+
+        def create(*args: Any, **more: Any) -> Any:
+            made = np.zeros(*args, **more) if name == "empty" else found(*args, **more)
+            return self._trace.lift(made) if made.dtype.kind in "iuf" else made
+
+        return create
+
+
+@contextmanager
+def created_in(reference: Callable[..., Any], trace: Trace) -> Iterator[None]:
+    """Let what the module of a reference creates, as by np.zeros, be shadows: no argument asks NumPy then, so
+    the names by which the module knows NumPy lead to a stand-in.
+    """
+    names: dict[str, Any] = getattr(inspect.unwrap(reference), "__globals__", {})
+    own = [name for name, value in names.items() if value is np]
+    names.update(dict.fromkeys(own, _NumPy(trace)))
+    try:
+        yield
+    finally:
+        names.update(dict.fromkeys(own, np))

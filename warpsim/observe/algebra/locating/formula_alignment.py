@@ -19,9 +19,8 @@ from typing import Any
 
 from ..keys.constant_keys import LOG2E
 from ..keys.finite_fields import equal
-from .expansions import PRODUCTS, SUMS, Expansion, Term
+from .expansions import PRODUCTS, SUMS, Expansion, Term, TermPairs, total_of
 from .formula_graphs import ONE, KernelGraph, ReferenceGraph, Value, inverse, minus, plus, product_of, times
-from .term_pairs import TermPairs, total_of
 from .value_edits import Edit, Kind, cost, deltas_of, loss
 
 _SINGLE, _SHORT = 1.2015, 1.25  # costs: of one missing operation at one place, and at several
