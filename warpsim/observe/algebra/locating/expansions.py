@@ -1,5 +1,5 @@
 """A value as a sum of terms, and as a product of factors: what is compared where the order of operations
-differs. Terms of both sides are paired: equal but for numbers, or one in place of another.
+differs. Terms of both sides are paired: equal but for numbers, or a term in place of another.
 
 Knows graphs and names of keys; does not know edits.
 """
