@@ -51,8 +51,8 @@ class KeyObserver(Algebra):
         self.decided, self.addressed = set[int](), set[int]()
         self.written_by = {}
         self._predicates = set[tuple[int, int]]()  # that depend on the data, by the statement that wrote them
-        self.moves.matrices = KeptMatrices(self, self.products)
-        self.moves.handlers["matrix product"] = self.moves.matrices.executed
+        self.matrices = KeptMatrices(self, self.products)
+        self.handlers["matrix product"] = self.matrices.executed
 
     def _begin(self, algebra: Algebra, wave: Wave) -> None:
         memory, first = self.memory(wave.memories.device.data), 1

@@ -371,7 +371,6 @@ def _of_elements(source: npt.NDArray[np.intp], shape: tuple[int, ...]) -> Remark
     return remark(RemarkKind.ELEMENTS, count=count, first=first)
 
 
-Matrix = npt.NDArray[np.float64]
 _ENOUGH = 64  # elements, from which a function is seen
 _SMOOTH = 0.02  # of the deviation: how far an element may be from its neighbours by value
 _BETTER = 0.5  # than a line through all elements, which a factor and a bias explain
@@ -381,7 +380,8 @@ _NEAR = 2.0**-18  # of an element, and of the largest: roundings of the function
 
 def _normal(x: Matrix) -> Matrix:
     """Return the share of a normal distribution below x."""
-    below:     return 0.5 * (1 + below)
+    below: Matrix = np.vectorize(erf, otypes=[np.float64])(x / np.sqrt(2))
+    return 0.5 * (1 + below)
 
 
 ACTIVATIONS: tuple[tuple[str, Callable[[Matrix], Matrix]], ...] = (

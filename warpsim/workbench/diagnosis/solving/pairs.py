@@ -229,7 +229,8 @@ def of_sums(tile: Tile, first: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> P
         made = _finite(parts).sum(axis=1)
         values = c.operand.values[evaluated(c.operand, c.candidates, np.array([row * n + column]))[:, 0]]
         sums = np.stack([made, np.ones_like(made)], axis=1), np.stack([np.ones_like(values), values], axis=1)
-        return *sums, held.T[line, element] + offset[row, column], 4 * held.near[line, element]
+        target = held.T[line, element] + offset[row, column]
+        return *sums, target, 4 * held.near[line, element]
 
     return _agreeing(tile, first, c, wrong, factors)
 
