@@ -102,6 +102,16 @@ class Places:
             found.append((first[second >= 0], second[second >= 0]))
         return tuple(found)
 
+    def weights(self, values: Index, known: Flags, *, xor: bool) -> tuple[list[int], Index]:
+        """Return what each bit of the index mostly adds to values of known places, and the sum of these."""
+        found = []
+        for clear, given in self.pairs:
+            both = known[clear] & known[given]
+            before, after = values[clear[both]], values[given[both]]
+            found.append(most_frequent(before ^ after if xor else after - before))
+        each = self.index_bits * np.array(found, np.intp)
+        return found, np.bitwise_xor.reduce(each, axis=1) if xor else each.sum(axis=1)
+
     @property
     def is_matrix(self) -> bool:
         """Whether every element of a matrix has one place."""
@@ -221,18 +231,17 @@ def formula(places: Places, row: Index, column: Index, followed: Flags | None = 
 
 def _of_axis(places: Places, values: Index, chosen: Flags) -> str:
     for xor in (False, True):
-        weights = []
-        for clear, given in places.pairs:
-            both = chosen[clear] & chosen[given]
-            before, after = values[clear[both]], values[given[both]]
-            steps = np.unique(before ^ after if xor else after - before)
-            weights.append(int(steps[0]) if len(steps) else 0)
-        each = places.index_bits * np.array(weights, np.intp)
-        moved = np.bitwise_xor.reduce(each, axis=1) if xor else each.sum(axis=1)
+        weights, moved = places.weights(values, chosen, xor=xor)
         base = np.unique((values ^ moved if xor else values - moved)[chosen])
         if len(base) == 1:
             return _terms(places, weights, int(base[0]), " ^ " if xor else " + ")
     return ""
+
+
+def most_frequent(values: Index) -> int:
+    """Return the most frequent value; 0 of none."""
+    unique, counts = np.unique(values, return_counts=True)
+    return int(unique[counts.argmax()]) if len(unique) else 0
 
 
 def _terms(places: Places, weights: Sequence[int], base: int, join: str) -> str:

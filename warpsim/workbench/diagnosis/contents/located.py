@@ -22,7 +22,7 @@ from ..solving.fitting import Block, Fit, Piece, Values, fit
 from ..solving.map_words import Speaker, conditions
 from ..solving.naming import advice, phrase, spoken, unit_words
 from ..solving.views import Index
-from .dump_places import Places, formula, where_of
+from .dump_places import Places, formula, most_frequent, where_of
 from .tile_sources import Blocks, Source, blocks_of, whole_values
 
 _LEAST = 0.2  # share of the elements that a map without a description holds
@@ -373,21 +373,9 @@ def _sums(places: Places, codes: Codes, matrix: Codes) -> Iterator[tuple[Index, 
 
 
 def _voted(places: Places, known: Flags, values: Index, *, xor: bool) -> Index:
-    weights = []
-    for clear, given in places.pairs:
-        both = known[clear] & known[given]
-        before, after = values[clear[both]], values[given[both]]
-        weights.append(_most(before ^ after if xor else after - before))
-    each = places.index_bits * np.array(weights, np.intp)
-    moved = np.bitwise_xor.reduce(each, axis=1) if xor else each.sum(axis=1)
-    base = _most((values ^ moved if xor else values - moved)[known])
+    _, moved = places.weights(values, known, xor=xor)
+    base = most_frequent((values ^ moved if xor else values - moved)[known])
     return np.asarray(moved ^ base if xor else moved + base, np.intp)
-
-
-def _most(values: Index) -> int:
-    """Return the most frequent value; 0 of none."""
-    unique, counts = np.unique(values, return_counts=True)
-    return int(unique[counts.argmax()]) if len(unique) else 0
 
 
 # --- functions of the value --------------------------------------------------------------------------------

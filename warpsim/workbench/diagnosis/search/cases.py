@@ -32,7 +32,7 @@ from ....isa.registers import Words, unpacked
 from ....sums.execution.pipeline import checked_inputs, rule_for
 from ...inputs.decimals import Printed
 from ..descriptors.described_tiles import read_tile
-from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part, alternatives
+from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part
 from ..library.mistake import Mistake
 from ..library.setting import Registers, Setting, SharedTiles
 
@@ -249,21 +249,13 @@ def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
 def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistake]) -> Words:
     """Return D ``(tiles, lanes, registers)`` as it is read with these mistakes made, in order."""
     registers, arithmetic = dict(registers), Arithmetic(instruction=setting.instruction)
-    if wrong := [mistake for mistake in explanation if mistake.arithmetic]:
-        arithmetic = _composed(*wrong) or arithmetic
     for mistake in explanation:
+        arithmetic = mistake.arithmetic or arithmetic
         registers |= mistake.change(registers) if mistake.change else {}
     d = registers_of(arithmetic.simulate(setting, registers), setting.instruction, "d")
     for mistake in explanation:
         d = mistake.read(d) if mistake.read else d
     return d
-
-
-def _composed(first: Mistake, second: Mistake | None = None) -> Arithmetic | None:
-    """Return one wrong arithmetic, or the second's change made to the first's; None if it has none."""
-    if first.arithmetic is None or second is None:
-        return first.arithmetic
-    return {name: other for name, _, other in alternatives(first.arithmetic)}.get(second.name)
 
 
 def reproduces(case: Case, mistake: Mistake) -> bool:
