@@ -23,7 +23,7 @@ from ..solving.map_words import Speaker, conditions
 from ..solving.naming import advice, phrase, spoken, unit_words
 from ..solving.views import Index
 from .dump_places import Places, formula, most_frequent, where_of
-from .tile_sources import Blocks, Source, blocks_of, whole_values
+from .tile_sources import Blocks, Source, blocks_of, standing_once, whole_values
 
 _LEAST = 0.2  # share of the elements that a map without a description holds
 _BITS = 6, 20  # of surprise that a map has to give for each of its weights, and besides
@@ -362,13 +362,8 @@ def _sums(places: Places, codes: Codes, matrix: Codes) -> Iterator[tuple[Index, 
 
     A bit adds what it adds in most pairs of neighbours whose values stand once in the matrix.
     """
-    values, first, count = np.unique(matrix, return_index=True, return_counts=True)
-    at = np.searchsorted(values, codes).clip(0, len(values) - 1)
-    known = (values[at] == codes) & (count[at] == 1) & (codes != 0)
-    if not known.any():
-        return
-    sources = np.divmod(first[at], matrix.shape[1])
-    for xor in (False, True):
+    known, *sources = standing_once(codes, matrix)
+    for xor in (False, True) if known.any() else ():
         yield tuple(_voted(places, known, each, xor=xor) for each in sources)  # type: ignore[misc]
 
 

@@ -247,7 +247,7 @@ def solve_pairs(tile: Tile, settled: Flags, spread: npt.NDArray[np.float64] | No
 
 
 def _twice(operand: Operand, wrong: Flags) -> Iterator[Both]:
-    few = [(probe.line, probe.element) for probe in probes(operand, wrong)]
+    few = probes(operand, wrong)
     if not wrong.any() or not few:
         return
     for found in composed(operand, few):

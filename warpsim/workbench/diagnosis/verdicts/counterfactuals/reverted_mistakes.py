@@ -23,8 +23,7 @@ from .....sums.execution.pipeline import execute_inputs
 from ...library.mistake import SPELLED, Mistake
 from ...library.setting import Setting
 from ...search.cases import setting_of
-from ...solving.other_causes import bare_mistake, byte_places, named_mistake, other_causes, permutations
-from ...solving.solving import Explanation
+from ...solving.other_causes import bare_mistake, byte_places, other_causes, permutations
 from ..launch_causes import Cause, along, chain_to, traced
 from ..tried_repairs import MatrixHook, Trial
 
@@ -90,24 +89,15 @@ def reverted_mistakes(trial: Trial) -> list[Cause]:
     found = dict[str, dict[int, Mistake]]()
     with trial.budget.search("known mistakes"):
         for chosen in _candidates(settings.executed.values()):
-            bare = {
-                pc: (each if isinstance(each, Mistake) else bare_mistake(each)) for pc, each in chosen.items()
-            }
-            if len(found) <= _LISTED and trial.wrong(RevertedMistake(bare)) == 0:
-                named = {
-                    pc: (each if isinstance(each, Mistake) else named_mistake(each))
-                    for pc, each in chosen.items()
-                }
+            if len(found) <= _LISTED and trial.wrong(RevertedMistake(chosen)) == 0:
+                named = {pc: each.named for pc, each in chosen.items()}
                 found[next(iter(named.values())).name] = named
     return [_cause(trial, found)] if found else []
 
 
-Candidate = Mistake | Explanation
-
-
-def _candidates(executed: Iterable[Executed]) -> list[dict[int, Candidate]]:
+def _candidates(executed: Iterable[Executed]) -> list[dict[int, Mistake]]:
     """Return what can be undone, by the statements that may suffer from it, the most certain first."""
-    found: dict[tuple[int, str], dict[int, Candidate]] = {}
+    found: dict[tuple[int, str], dict[int, Mistake]] = {}
     for each in executed:
         form = each.setting.instruction
         for mistake in other_causes(each.setting):
@@ -117,7 +107,8 @@ def _candidates(executed: Iterable[Executed]) -> list[dict[int, Candidate]]:
             for mistake in byte_places(each.setting, name):
                 found.setdefault((2, mistake.name), {})[each.pc] = mistake
             for made in permutations(each.setting, name, _SIMPLE):
-                found.setdefault((1 if name == "e" else 2, f"{name} {made.atom}"), {})[each.pc] = made
+                key = 1 if name == "e" else 2, f"{name} {made.atom}"
+                found.setdefault(key, {})[each.pc] = bare_mistake(made)
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
 
 
