@@ -16,9 +16,8 @@ from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import ScaleRegisters
 from ....isa.products import Codes, Storage
 from ....isa.registers import Words, unpacked
-from ....isa.warps import WARP
 from ..solving.atoms import Flags
-from ..solving.views import Index, View, view, views_of, whole_views
+from ..solving.views import Index, View, lane_views, view, views_of, whole_views
 
 FIELD_BITS = 4  # of metadata, as the manual counts them
 SCALE_BITS = 8
@@ -122,13 +121,9 @@ class Places:
         """Readings of the places as fields."""
         if self.form is not None and self.is_matrix:
             return views_of(self.form, self.operand)
-        warp, lane = self.lane // WARP, self.lane % WARP
         slots = ("register", self.register), (_IN_WORDS.get(self.operand, "slot"), self.slot)
-        registers = view("registers", (("warp", warp), ("lane", lane), *slots))
-        groups = ("quad", lane // _QUAD), ("thread", lane % _QUAD)
-        quads = view("quads", (("warp", warp), *groups, *slots))
         whole = self.views_in((self.rows, self.columns)) if self.is_matrix else ()
-        return (registers, quads, *whole)
+        return (*lane_views(self.lane, *slots), *whole)
 
     def views_in(self, shape: tuple[int, int]) -> tuple[View, ...]:
         """Return readings of all elements of a larger matrix."""
