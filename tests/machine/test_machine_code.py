@@ -345,7 +345,7 @@ def test_full_disk_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not list(cache.iterdir())
 
 
-def test_numpy_leaves_machine_code_out(ran: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interpreted_leaves_machine_code_out(ran: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of basic blocks that have machine code already, too."""
     kernel, out = _kernel(Random("machine code 0")), np.zeros((_THREADS, 12), np.uint32)
     arguments = [np.arange(_WORDS, dtype=np.uint32), out, 3]
@@ -354,7 +354,7 @@ def test_numpy_leaves_machine_code_out(ran: list[int], monkeypatch: pytest.Monke
         kernel(1, _THREADS, arguments)
     assert ran
     ran.clear()
-    monkeypatch.setenv(STATEMENTS, "numpy")
+    monkeypatch.setenv(STATEMENTS, "interpreted")
     kernel(1, _THREADS, arguments)
     assert not ran
 

@@ -87,8 +87,8 @@ def test_close_decisions_are_in_doubt() -> None:
     a = shadow(trace, "a", 2)
     b = Shadow(trace, fields.random_keys(1, "b", np.arange(2)), a.values * [1 + 1e-5, 2])
     found = np.maximum(a, b) @ np.ones(2)
-    assert np.maximum(a, b).doubt is not None
-    assert found.doubt is not None
+    assert np.maximum(a, b).doubt.any()
+    assert found.doubt.any()
     assert found.doubt.all()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 from types import SimpleNamespace
 
 import ml_dtypes
@@ -879,6 +880,16 @@ def test_a_function_hands_approximations_on():
     line = found[0].location.line
     assert str(found[0]).startswith(f"<string>:{line}:")
     assert str(found[0]).endswith("a result of ex2.approx.f32 at line 6 may have reached the branch of bra")
+
+
+def test_fidelity_is_found_when_it_is_asked_for_and_is_pickled_whole():
+    module = warpsim.load(text("ex2.approx.f32 %r2, %r1; setp.eq.u32 %p1, %r2, 0; @%p1 bra E; E:"))
+    fidelity = module["k"](1, 32, [np.zeros(32, np.uint32)]).fidelity
+    assert "reached" not in vars(fidelity)
+    again = pickle.loads(pickle.dumps(fidelity))
+    assert again == fidelity
+    assert [one.role for one in again.reached] == ["the branch"]
+    assert again.reached == fidelity.reached
 
 
 # --- matrix instructions ---------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Pure semantics: what a statement computes from registers, independent of how it is executed.
 
 Statements that compute lane by lane, or load, have pure semantics beside their step; stores, matrix
-instructions, branches and waits have none. Basic blocks are compiled from it (machine/run/basic_blocks.py).
+instructions, branches and waits have none. Machine code is made of it (machine/run/native_blocks.py).
 Knows registers by number; does not know paths or waves.
 """
 
@@ -55,16 +55,14 @@ class Load(NamedTuple):
 class PureSemantics(NamedTuple):
     """``compute`` takes an array per source and returns an array per result, or more.
 
-    None means that the results are the sources, or are loaded (``load``). ``single`` is ``compute`` for one
-    result, returned without a tuple. ``widened`` has an entry per result, None if the register is as wide as
-    the value. ``where`` takes sources and results and returns the lanes that the interpreter must execute,
-    because they need a message.
+    None means that the results are the sources, or are loaded (``load``). ``widened`` has an entry per
+    result, None if the register is as wide as the value. ``where`` takes sources and results and returns the
+    lanes that the interpreter must execute, because they need a message.
     """
 
     compute: Callable[..., tuple[Array, ...]] | None
     sources: tuple[Source, ...]
     targets: tuple[int, ...]
-    single: Callable[..., Array] | None = None
     widened: tuple[Widening | None, ...] = ()
     where: Callable[..., Array] | None = None
     load: Load | None = None

@@ -63,7 +63,6 @@ class Operation:
     results: tuple[str, ...]  # PTX types without their dot, "pred" included
     sources: tuple[str, ...]
     compute: Compute
-    single: Callable[..., Values] | None = None  # the same of one result, which is returned as it is
     fidelity: Fidelity = "exact"
     note: str = ""
     optional: int = 0  # so many of the last results may be left out

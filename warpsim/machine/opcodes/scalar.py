@@ -38,7 +38,7 @@ def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
     _check_constants(binder, operation, sources)
     if operation.reads_carry or operation.writes_carry:
         return _with_carry(operation, readers, writers)
-    binder.computes(operation.compute, readers, writers, operation.single, operation.where)
+    binder.computes(operation.compute, readers, writers, operation.where)
     if operation.where is not None:
         return _noting(operation, operation.where, readers, writers)
     if len(writers) == 1 and len(operation.results) == 1:

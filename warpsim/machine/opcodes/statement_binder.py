@@ -230,13 +230,12 @@ class StatementBinder:
         compute: Compute | None,
         readers: Sequence[Reader],
         writers: Sequence[Writer],
-        single: Callable[..., Values] | None = None,
         where: Callable[..., Values] | None = None,
     ) -> None:
         """Keep the pure semantics of a statement that only computes, if all its operands are registers or
-        constant during a launch; ``single`` and ``where`` are as Operation has them.
+        constant during a launch; ``where`` is as Operation has it.
         """
-        self._keep_semantics(PureSemantics(compute, (), (), single, where=where), readers, writers)
+        self._keep_semantics(PureSemantics(compute, (), (), where=where), readers, writers)
 
     def loads(self, load: Load, address: Reader, writers: Sequence[Writer]) -> None:
         """Keep the pure semantics of a load."""

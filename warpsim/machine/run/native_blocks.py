@@ -1,11 +1,11 @@
 """Basic blocks in machine code: statements that compute lane by lane, or load, in one loop over the lanes.
 
-Unlike a Python block (basic_blocks.py), such a block may have guards and loads. It is compiled after ``COLD``
-executions, or at once if its machine code is in the user's cache; a note in the cache says whether to look,
-since writing the function's text takes longer than executing it once. The function writes to new arrays,
-which replace the registers at the end. If a load leaves its memory, or a value or register needs a message,
-nothing has changed and the statements are executed separately. Observers of loads are notified afterwards, in
-order; a block does not depend on them.
+Only the first statement of a block may have a label. A block is compiled after ``COLD`` executions, or at
+once if its machine code is in the user's cache; a note in the cache says whether to look, since writing the
+function's text takes longer than executing it once. The function writes to new arrays, which replace the
+registers at the end. If a load leaves its memory, or a value or register needs a message, nothing has changed
+and the statements are executed separately. Observers of loads are notified afterwards, in order; a block does
+not depend on them.
 
 Knows registers and memories; does not know how a function is compiled (machine/native).
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,17 +33,10 @@ from .wave import Record, Wave
 COLD = 96  # executions before a basic block is compiled
 LONGEST = 192  # statements: the time to compile more grows faster than their number
 _LEAST = 6  # total weight of statements from which machine code is faster
-_WEIGHT = 5  # of a statement that a Python block cannot have: with a guard, a load, a widened result
+_WEIGHT = 5  # of a statement with a guard, a load or a widened result; others have 1
 _PATIENCE = 16  # failed executions in a row before machine code is given up
 _SPACES = frozenset({"global", "const", "generic", "shared", "local", "param"})
 _DEVICE = frozenset({"global", "const", "generic"})
-
-
-class Fallback(Protocol):
-    """Executes a block when machine code cannot."""
-
-    def run(self, wave: Wave, path: DivergentPath, stop: int) -> bool:
-        """Execute the block and return True, or do nothing and return False."""
 
 
 def compiles(record: Record) -> bool:
@@ -61,14 +54,12 @@ def pays(records: Sequence[Record]) -> bool:
 
 
 class NativeBlock:
-    """The statements from ``first`` to before ``past`` of a module's ``code``; ``fallback`` executes
-    those at its beginning until there is machine code.
-    """
+    """The statements from ``first`` to before ``past`` of a module's ``code``."""
 
-    __slots__ = ("code", "failures", "fallback", "first", "natives", "past", "records", "refused", "times")
+    __slots__ = ("code", "failures", "first", "natives", "past", "records", "refused", "times")
 
-    def __init__(self, code: list[Record], first: int, past: int, fallback: Fallback | None) -> None:
-        self.code, self.first, self.past, self.fallback = code, first, past, fallback
+    def __init__(self, code: list[Record], first: int, past: int) -> None:
+        self.code, self.first, self.past = code, first, past
         self.records = code[first:past]
         self.natives: dict[bool, Native] = {}  # by whether loads are observed
         self.times = self.failures = 0
@@ -92,7 +83,7 @@ class NativeBlock:
             if native is not None:
                 self.failures += 1
                 self.refused = self.failures >= _PATIENCE
-        return self.fallback is not None and self.fallback.run(wave, path, stop)
+        return False
 
     def _compiled(self, wave: Wave, path: DivergentPath, observed: bool) -> Native | None:
         """Return the machine code of the block, None if it is not compiled yet or cannot be."""
@@ -133,9 +124,8 @@ class NativeBlock:
         """
         behind = self.first + place + 1
         if pays(self.records[place + 1 :]):
-            record = self.code[behind]
-            record.basic_block = NativeBlock(self.code, behind, self.past, record.basic_block)
-            record.basic_block.times = times
+            block = self.code[behind].basic_block = NativeBlock(self.code, behind, self.past)
+            block.times = times
         self.past, self.records = self.first + place, self.records[:place]
         self.times, self.refused = times, not pays(self.records)
 

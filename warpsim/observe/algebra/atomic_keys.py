@@ -14,7 +14,6 @@ from .key_store import KeyStore, Turn
 from .keys.finite_fields import Keys, add, hashed
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import numbers
-from .provenance import Step, place_of_wave
 from .rules.keyed_statements import Element, element_of, elements_of
 from .rules.rule_calls import chosen, unwrapped
 
@@ -54,8 +53,6 @@ def update(
         left = np.flatnonzero(~done)
         _, first = np.unique(access.offsets[left], return_index=True)
         place = left[first]
-        mask = np.zeros(len(done), np.bool_)
-        mask[place] = True
         work = _Turn(algebra, turn, memory, access.offsets[place], access.size, lane_of[place])
         old, new_bytes = work.run(
             content[place], [c.of_lanes(lane_of[place]) for c in operands], [b[lane_of[place]] for b in bits]
@@ -113,31 +110,28 @@ class _Turn(NamedTuple):
         self, name: str, element: Element, held: list[Cells | None], words: list[Words]
     ) -> tuple[Keys, Words]:
         """Return the keys of updated numbers, and their bytes."""
-        reader, provenance, pc = self.algebra.reader, self.algebra.provenance, self.turn.statement.pc
+        reader = self.algebra.reader
         keys = [reader.read(c, w, element.kind, element.size) for c, w in zip(held, words, strict=True)]
         values = [numbers(w, element.kind, element.size) for w in words]
         after = _bytes(_value(name, values), element)
-        found = combined(name, keys, values)
-        if name == "add" and element.kind in ("s", "u"):
-            exact = values[0].astype(np.float64) + values[1].astype(np.float64)
-            found = unwrapped(found, exact, numbers(_words(after), element.kind, element.size), element.size)
-        if provenance is not None:
-            name = "+" if name == "add" else name
-            place = place_of_wave(self.turn.wave)
-            provenance.step(Step(pc, name, found, tuple(keys), self.lanes, place))
+        found = _combined(name, keys, values, _words(after), element)
+        self.algebra.made(self.turn, "+" if name == "add" else name, found, keys, self.lanes)
         return found, after
 
 
 _NAMES = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")
 
 
-def combined(name: str, keys: list[Keys], values: list[Any]) -> Keys:
-    """Return the keys of an update of two numbers."""
-    if name == "add":
-        return add(keys[0], keys[1])
+def _combined(name: str, keys: list[Keys], values: list[Any], after: Words, element: Element) -> Keys:
+    """Return the keys of an update of two numbers, after which these bits are in memory."""
     if name in ("min", "max"):
         return chosen([(keys[0], values[0]), (keys[1], values[1])], greatest=name == "max")
-    return hashed(f"atomic {name}", keys[0], keys[1])
+    if name != "add":
+        return hashed(f"atomic {name}", keys[0], keys[1])
+    if element.kind not in ("s", "u"):
+        return add(*keys)
+    exact = values[0].astype(np.float64) + values[1].astype(np.float64)
+    return unwrapped(add(*keys), exact, numbers(after, element.kind, element.size), element.size)
 
 
 def _value(name: str, values: list[Any]) -> Any:
@@ -169,18 +163,14 @@ def reduced(
 
     ``operand`` and ``given (numbers, bytes)`` are those of the operand.
     """
-    (kind, size, _), old = element_of(moved.type), memory.load(offsets, given.shape[1])
+    element, old = element_of(moved.type), memory.load(offsets, given.shape[1])
     if old is None and operand is None:
         return None
+    kind, size, _ = element
     after, own = _words(memory.data[offsets[:, None] + np.arange(size)]), _words(given)
-    adds, integer = moved.update == "add", kind in ("s", "u")
-    before = after - own if adds and integer else np.zeros_like(after)
+    before = after - own if moved.update == "add" and kind in ("s", "u") else np.zeros_like(after)
     keys = [algebra.reader.read(old, before, kind, size), algebra.reader.read(operand, own, kind, size)]
     if moved.update in ("min", "max"):
         return Cells.of(np.where(own == after, keys[1], keys[0]), kind, size)
     values = [numbers(each, kind, size) for each in (before, own)]
-    found = combined(moved.update, keys, values)
-    if adds and integer:
-        exact = values[0].astype(np.float64) + values[1].astype(np.float64)
-        found = unwrapped(found, exact, numbers(after, kind, size), size)
-    return Cells.of(found, kind, size)
+    return Cells.of(_combined(moved.update, keys, values, after, element), kind, size)

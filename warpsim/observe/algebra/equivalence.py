@@ -98,24 +98,16 @@ def output_of(
     """
     wrapped = _wrapped(stored, shadow)
     same = equal(stored.keys, shadow.keys) | wrapped
-    doubt = np.zeros(same.shape, np.bool_) if shadow.doubt is None else shadow.doubt
-    expected, values = shadow.values, _numbers(stored.values, stored.keys.shape)
+    expected, given, shape = shadow.values, stored.values, stored.keys.shape
+    values = given.astype(np.int64 if given.dtype.kind in "iub" else np.float64)
+    values = values if values.shape == shape else np.full(shape, np.nan)
     far = ~wrapped & _far(expected, values, tolerance_of(stored.kind) if tolerance is None else tolerance)
     return Output(
-        argument=stored.argument,
-        name=stored.name,
-        kernel=stored.keys,
-        reference=np.broadcast_to(shadow.keys, stored.keys.shape),
-        equal=same,
-        undecided=~same & (doubt | untyped | ((stored.bare | lawless) & ~far)),
-        turned=np.zeros_like(same),
-        writers=stored.writers,
-        expected=expected,
-        given=values,
-        far=far,
-        kind=stored.kind,
-        dtype=stored.dtype,
-    )
+        argument=stored.argument, name=stored.name, kind=stored.kind, dtype=stored.dtype,
+        kernel=stored.keys, reference=np.broadcast_to(shadow.keys, stored.keys.shape), writers=stored.writers,
+        equal=same, undecided=~same & (shadow.doubt | untyped | ((stored.bare | lawless) & ~far)),
+        turned=np.zeros_like(same), expected=expected, given=values, far=far,
+    )  # fmt: skip
 
 
 def _wrapped(stored: Stored, shadow: Shadow) -> Mask:
@@ -128,11 +120,6 @@ def _wrapped(stored: Stored, shadow: Shadow) -> Mask:
     whole = apart % (1 << min(8 * stored.dtype.itemsize, 62)) == 0
     found: Mask = whole & (apart != 0) & equal(stored.keys, add(shadow.keys, integer_keys(apart)))
     return found
-
-
-def _numbers(given: Array, shape: tuple[int, ...]) -> Array:
-    values = given.astype(np.int64 if given.dtype.kind in "iub" else np.float64)
-    return values if values.shape == shape else np.full(shape, np.nan)
 
 
 def _far(expected: Array, given: Array, tolerance: float) -> Mask:
@@ -214,7 +201,8 @@ class Equivalence(Displayed):
     def _lines(self) -> Iterator[str]:
         yield from (self._output_line(output) for output in self.outputs)
         if self.answer == "equal" and (self.by_value or self.decisions):
-            yield f"  {'; '.join((*self.by_value, *self._decided()))}"
+            decided = [f"{', '.join(self.decisions)} decided by the data"] * bool(self.decisions)
+            yield f"  {'; '.join((*self.by_value, *decided))}"
         elif self.answer != "equal":
             yield from self._suspects()
         yield from self._turned()
@@ -237,10 +225,6 @@ class Equivalence(Displayed):
             )
         yield from (f"  values part at {each.location}: {each}" for each in self.parted)
 
-    def _decided(self) -> Iterator[str]:
-        if self.decisions:
-            yield f"{', '.join(self.decisions)} decided by the data"
-
     def _output_line(self, output: Output) -> str:
         total = output.equal.size
         whose = f"{output.name}: " if len(self.outputs) > 1 else ""
@@ -256,16 +240,15 @@ class Equivalence(Displayed):
                 f"the first at {first}: {pattern_of(output.other)}"
             )
         count, first = int(output.undecided.sum()), list(output.first(output.undecided))
+        cause = "decisions that rounding may turn, or on decisions alone"
+        if self.untyped:
+            cause = f"floats that are made of the integers of {', '.join(self.untyped)}, of no known type"
+        elif self.uninterpreted:
+            cause = "opcodes without a law"
         return (
             f"undecided: {count:,} of {total:,} elements of {output.name}, the first at {first}: they depend "
-            f"on {self._open()}"
+            f"on {cause}"
         )
-
-    def _open(self) -> str:
-        """Return what undecided elements depend on."""
-        if self.untyped:
-            return f"floats that are made of the integers of {', '.join(self.untyped)}, of no known type"
-        return _OPEN[bool(self.uninterpreted)]
 
     def _suspects(self) -> Iterator[str]:
         never = sum(int((output.other & (output.writers < 0)).sum()) for output in self.outputs)
@@ -303,9 +286,6 @@ class Equivalence(Displayed):
         }
 
 
-_OPEN = {True: "opcodes without a law", False: "decisions that rounding may turn, or on decisions alone"}
-
-
 def _document(output: Output) -> dict[str, Any]:
     return {
         "argument": output.argument,
@@ -329,14 +309,9 @@ def pattern_of(mask: Mask) -> str:
     for axis in range(mask.ndim):
         some = mask.any(axis=tuple(other for other in range(mask.ndim) if other != axis))
         if not some.all():
-            parts.append(f"{_axis_name(axis, mask.ndim)} {_ranges(np.flatnonzero(some))}")
+            name = {0: "columns" if mask.ndim > 1 else "elements", 1: "rows"}.get(mask.ndim - 1 - axis)
+            parts.append(f"{name or f'axis {axis}'} {_ranges(np.flatnonzero(some))}")
     return ", ".join(parts) or "scattered over all rows and columns"
-
-
-def _axis_name(axis: int, axes: int) -> str:
-    if axes == 1:
-        return "elements"
-    return {axes - 2: "rows", axes - 1: "columns"}.get(axis, f"axis {axis}")
 
 
 _LISTED = 4

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from ...machine.state.lanes import Frame
 from .key_store import Registers, Turn
 from .keys.finite_fields import Keys
 from .keys.key_cells import PAIRED, Cells, Mask
@@ -40,6 +42,7 @@ class FormulaValues:
         self._values: Values = values[finite][first]
         self.parted = dict[int, str]()
         self._out = set[int]()  # keys of numbers that are out of range, each where it was first
+        self._writers: WeakKeyDictionary[Frame, dict[int, int]] = WeakKeyDictionary()  # of registers
 
     def of(self, keys: Keys) -> tuple[Mask, Values]:
         """Return which keys are of formulas of the reference, and their values."""
@@ -50,15 +53,19 @@ class FormulaValues:
 
     def put(self, turn: Turn, registers: Registers) -> None:
         """Put the values into the registers that a statement reads."""
-        for number in turn.statement.reads:
+        statement, writers = turn.statement, self._writers.setdefault(turn.frame, {})
+        for number in statement.reads:
             cells, held = registers.get(number), turn.frame.values[number]
             if cells is not None and held is not None and cells.kind not in ("", PAIRED):
                 bits = np.broadcast_to(held, cells.lanes)
-                right = self._right(cells, bits, turn)
+                right = self._right(cells, bits, turn, writers.get(number, -1))
                 if right is not bits:
                     turn.frame.values[number] = right
+        moved = [writers[number] for number in statement.reads if number in writers]
+        writer = moved[0] if moved and statement.meaning == "copy" else statement.pc
+        writers.update(dict.fromkeys(statement.writes, writer))
 
-    def _right(self, cells: Cells, bits: Bits, turn: Turn) -> Bits:
+    def _right(self, cells: Cells, bits: Bits, turn: Turn, writer: int) -> Bits:
         """Return a register with the values of the numbers that it holds."""
         for place, keys in enumerate(cells.numbers):
             known, values = self.of(keys)
@@ -68,18 +75,18 @@ class FormulaValues:
             if cells.there is not None:
                 known &= cells.there
             if known.any():
-                self._note(cells, keys, known, held, values)
+                self._note(cells, keys, known, (held, values, writer))
                 wanted = bits_of(values, cells.kind, cells.size).astype(bits.dtype) << shift
                 kept = ~(np.array((1 << 8 * cells.size) - 1).astype(bits.dtype) << shift)
                 bits = np.where(known, bits & kept | wanted, bits)
         return bits
 
-    def _note(self, cells: Cells, keys: Keys, some: Mask, held: Values, values: Values) -> None:
+    def _note(self, cells: Cells, keys: Keys, some: Mask, made: tuple[Values, Values, int]) -> None:
         """Note where values are out of the range of what holds them."""
+        held, values, writer = made
         low, high = range_of(cells.kind, cells.size)
         out = some & (~np.isfinite(held) | (values < low) | (values > high))
         for lane in np.flatnonzero(out).tolist():
             if int(keys[lane]) not in self._out:
                 self._out.add(int(keys[lane]))
-                writer = int(cells.writer[lane] if np.ndim(cells.writer) else cells.writer)
                 self.parted.setdefault(writer, f"{held[lane]:.9g} where the formula has {values[lane]:.9g}")

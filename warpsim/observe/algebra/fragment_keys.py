@@ -16,11 +16,11 @@ from ...isa.warps import WARP
 from ...machine.opcodes.matrix.wmma import Stored
 from ...machine.opcodes.matrix.wmma_fragments import SHAPES, Fragment
 from ...machine.state.lanes import Lanes
-from .key_store import KeyStore, Turn, spread
+from .key_store import KeyStore, Turn
 from .keys.finite_fields import Keys, add, matmul
 from .keys.key_bits import complement
 from .keys.key_cells import Cells
-from .provenance import Product, place_of_wave
+from .provenance import Product
 from .rules.keyed_statements import Statement, element_of
 
 Index = npt.NDArray[np.intp]
@@ -35,25 +35,22 @@ class Placed(NamedTuple):
     registers: int
 
     def in_registers(self) -> Index:
-        """Return ``(32, registers, bytes)``: which byte of the lines in memory each byte of registers is."""
-        total = self.stored.lines * self.stored.line_bytes
-        numbers = np.arange(total).reshape(1, self.stored.lines, self.stored.line_bytes)
+        """Return ``(registers, 32, bytes)``: which byte of the lines in memory each byte of registers is."""
+        shape = 1, self.stored.lines, self.stored.line_bytes
+        fragment, numbers = self.fragment, np.arange(shape[1] * shape[2]).reshape(shape)
         found = _through(
-            numbers,
-            lambda plane: self.fragment.words_of(self.fragment.turned(plane, self.turned), self.registers),
+            numbers, lambda plane: fragment.words_of(fragment.turned(plane, self.turned), self.registers)
         )
-        first: Index = found[0]
-        return first
+        return np.asarray(found[0].swapaxes(0, 1))
 
     def in_lines(self) -> Index:
         """Return ``(bytes of all lines,)``: which byte of the registers, lane by lane, each byte in memory
         is.
         """
-        width = self.fragment.word.itemsize
-        numbers = np.arange(WARP * self.registers * width).reshape(1, WARP, self.registers * width)
-        word = self.fragment.word
+        fragment, width = self.fragment, self.registers * self.fragment.word.itemsize
         found = _through(
-            numbers, lambda plane: self.fragment.turned(self.fragment.bytes_of(plane.view(word)), self.turned)
+            np.arange(WARP * width).reshape(1, WARP, width),
+            lambda plane: fragment.turned(fragment.bytes_of(plane.view(fragment.word)), self.turned),
         )
         return found.reshape(-1)
 
@@ -132,24 +129,13 @@ class Fragments:
         """Write the registers of a load."""
         offsets, memory = self._offsets(turn, lanes, held.stored.chunk), self.store.accesses[0].memory
         cells = self.store.read(turn.wave, turn.statement.pc, memory, offsets.reshape(-1), held.stored.chunk)
-        self._write(turn, lanes, held, cells)
-
-    def _write(self, turn: Turn, lanes: Lanes, held: Placed, cells: Cells | None) -> None:
-        """Write registers whose bytes are those of the lines of a matrix, in the order of memory."""
-        places, warps = held.in_registers(), Lanes(np.repeat(lanes.mask[::WARP], WARP))
-        for register, number in enumerate(turn.statement.numbers(0)):
-            here = np.ascontiguousarray(places[:, register])
-            own = cells and cells.rearranged(len(lanes.warps), here, turn.statement.pc)
-            self.store.put(turn, number, spread(own, warps, turn.wave.lanes), lanes)
+        self.store.rearrange(turn, lanes, cells, held.in_registers())
 
     def _lines(self, turn: Turn, lanes: Lanes, index: int, held: Placed, size: int) -> Cells | None:
         """Return the bytes of an operand in the order of memory, in words of ``size`` bytes."""
-        registers, width = self.store.registers(turn.frame), held.fragment.word.itemsize
-        empty = Cells.empty(width, turn.wave.lanes)
-        numbers = turn.statement.numbers(index)
-        if registers.keys().isdisjoint(numbers):
+        if self.store.registers(turn.frame).keys().isdisjoint(turn.statement.numbers(index)):
             return None
-        whole = Cells.joined([registers.get(number) or empty for number in numbers])
+        whole = self.store.joined(turn, index)
         chosen = (lanes.warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
         return whole.of_lanes(chosen).rearranged(len(lanes.warps), held.in_lines().reshape(-1, size))
 
@@ -159,9 +145,8 @@ class Fragments:
         cells = self._lines(turn, lanes, 1, held, chunk)
         count = held.stored.lines * held.stored.line_bytes // chunk
         offsets = self._offsets(turn, lanes, chunk)[:, :count].reshape(-1)
-        self.store.memory(memory).store(offsets, chunk, cells, pc)
-        threads = lanes.warps[:, None] * WARP + np.arange(count) % WARP
-        self.store.stored(turn.wave, pc, memory, offsets, cells, threads.reshape(-1))
+        threads = (lanes.warps[:, None] * WARP + np.arange(count) % WARP).reshape(-1)
+        self.store.write(turn.wave, pc, memory, (offsets, chunk), cells, threads)
 
     # --- products ---
 
@@ -173,12 +158,10 @@ class Fragments:
             left, right = exclusive(left, right)
         result = add(matmul(left, right), more)
         if self.store.provenance is not None:
-            place = place_of_wave(turn.wave)
-            made = Product(turn.statement.pc, left, right, more, result, lanes.warps, place)
-            self.store.provenance.product(made)
+            self.store.provenance.order.append(Product(turn.statement.pc, left, right, more, result))
         d = given[0]
         cells = Cells.of(result.reshape(-1), element_of(d.fragment.kind).kind, d.fragment.bits // 8)
-        self._write(turn, lanes, d, cells)
+        self.store.rearrange(turn, lanes, cells, d.in_registers())
 
     def _matrix(self, turn: Turn, lanes: Lanes, index: int, held: Placed) -> Keys:
         """Return ``(warps, lines, length)``: the keys of an operand."""

@@ -6,13 +6,14 @@ Knows cells and where they are; does not know what statements do with them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ...machine.opcodes.tensor.tensor_places import TENSOR_MEMORY
 from ...machine.run.events import Observer, helper
 from ...machine.run.wave import Record, Step, Wave
@@ -22,7 +23,8 @@ from ...machine.state.side_tables import SideTable
 from .keys.finite_fields import Keys
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import KeyReader
-from .provenance import Copy, Provenance, Stores, place_of_wave
+from .provenance import Copy, Provenance, Stores, identity_of
+from .provenance import Step as Made
 from .rules.functions_by_value import ByValue
 from .rules.keyed_statements import Statement, elements_of
 
@@ -40,11 +42,7 @@ class Turn(NamedTuple):
     inner: Step
 
 
-def _none(entry: object) -> dict[int, Statement]:
-    return {}
-
-
-_STATEMENTS = SideTable(_none)
+_STATEMENTS = SideTable(lambda entry: dict[int, Statement]())
 _LOCAL, _TENSOR = "local memory of keys", "tensor memory of keys"  # side tables of a wave
 
 
@@ -89,6 +87,11 @@ class KeyStore(Observer):
         self.forget(turn, turn.statement.writes)
         return changed
 
+    def execute(self, turn: Turn) -> tuple[bool | None, Lanes | None]:
+        """Execute a statement; return what it returns, and the lanes that executed it together, if any."""
+        changed = turn.inner(turn.wave, turn.path, turn.lanes)
+        return changed, self.together or (None if changed else turn.lanes)
+
     # --- registers ---
 
     def registers(self, frame: Frame) -> Registers:
@@ -126,18 +129,31 @@ class KeyStore(Observer):
         else:
             registers[number] = cells
 
+    def rearrange(self, turn: Turn, lanes: Lanes, rows: Cells | None, places: Any) -> None:
+        """Write the first operand's registers: of the bytes of all rows of a warp, those at ``places
+        (registers, 32, bytes)``.
+        """
+        warps = Lanes(np.repeat(lanes.mask[::WARP], WARP))
+        for here, number in zip(places, turn.statement.numbers(0), strict=True):
+            cells = rows and rows.rearranged(len(lanes.warps), here)
+            self.put(turn, number, spread(cells, warps, turn.wave.lanes), lanes)
+
     def joined(self, turn: Turn, index: int) -> Cells:
         """Return the cells of an operand, those of a vector side by side."""
         statement, registers = turn.statement, self.registers(turn.frame)
         elements = list(elements_of(statement.spread(index)))
         sizes = [statement.width(each) for each in elements]
         known = max(sizes) or statement.width(statement.operands[0]) // len(elements) or 4
-        return Cells.joined(
-            [
-                registers.get(statement.number(each)) or Cells.empty(size or known, turn.wave.lanes)
-                for each, size in zip(elements, sizes, strict=True)
-            ]
-        )
+        empty = [Cells.empty(size or known, turn.wave.lanes) for size in sizes]
+        held = [registers.get(statement.number(each)) for each in elements]
+        return Cells.joined([own or none for own, none in zip(held, empty, strict=True)])
+
+    @helper
+    def made(self, turn: Turn, name: str, made: Keys, operands: Iterable[Keys], lanes: Any) -> None:
+        """Note keys that a statement has made in lanes."""
+        if self.provenance is not None:
+            step = Made(turn.statement.pc, name, made, tuple(operands), lanes, identity_of(turn.wave))
+            self.provenance.order.append(step)
 
     # --- memories ---
 
@@ -168,6 +184,14 @@ class KeyStore(Observer):
             self.memories.pop(id(data), None)
 
     @helper
+    def write(
+        self, wave: Wave, pc: int, data: Any, place: tuple[Any, int], cells: Cells | None, lanes: Any
+    ) -> None:
+        """Write the cells of words at ``place``, offsets and size, for lanes."""
+        self.memory(data, wave).store(*place, cells, pc)
+        self.stored(wave, pc, data, place[0], cells, lanes)
+
+    @helper
     def stored(
         self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], cells: Cells | None, lanes: Any
     ) -> None:
@@ -175,15 +199,15 @@ class KeyStore(Observer):
         if self.provenance is None or cells is None or not cells.any:
             return
         if data is wave.memories.device.data:
-            rows = np.ascontiguousarray(cells.keys.T), np.ascontiguousarray(cells.tags.T)
-            self.provenance.stores.append(Stores(pc, offsets, *rows, lanes, place_of_wave(wave)))
+            rows = np.ascontiguousarray(cells.keys.T)
+            self.provenance.stores.append(Stores(pc, offsets, rows, lanes, identity_of(wave)))
         else:
             self.provenance.copies.append(Copy(pc, "write", np.unique(cells.known())))
 
     @helper
     def read(self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], size: int) -> Cells | None:
         """Return the cells of words that a statement reads."""
-        cells = self.memory(data, wave).load(offsets, size, pc)
+        cells = self.memory(data, wave).load(offsets, size)
         if data is wave.memories.shared:
             self.note_writers(wave, pc, offsets, size)
         if cells is not None and self.provenance is not None:
@@ -204,11 +228,10 @@ def spread(cells: Cells | None, lanes: Lanes, count: int = 0) -> Cells | None:
     """Return the cells of all lanes of a wave, so many, from those of some."""
     if cells is None or lanes.whole or cells.lanes == count:
         return cells
-    writer = lanes.spread(cells.writer) if np.ndim(cells.writer) else cells.writer
     if cells.kind:
         there = None if cells.there is None else lanes.spread(cells.there)
-        return Cells.of(lanes.spread(cells.numbers.T).T, cells.kind, cells.size, writer, there)
-    return Cells(lanes.spread(cells.keys.T).T, lanes.spread(cells.tags.T).T, writer)
+        return Cells.of(lanes.spread(cells.numbers.T).T, cells.kind, cells.size, there)
+    return Cells(lanes.spread(cells.keys.T).T, lanes.spread(cells.tags.T).T)
 
 
 def tensor_bytes(wave: Wave) -> npt.NDArray[np.uint8]:

@@ -65,17 +65,12 @@ class Argument:
         return 0 if self.content is None else self.content.dtype.itemsize
 
 
-def _kind_of(argument: Argument) -> str:
-    content = argument.content
-    if (
-        content is None
-        or not content.astype(np.float64 if content.dtype.kind == "V" else content.dtype).any()
-    ):
+def _kind_of(content: Array | None) -> str:
+    """Return the format of numbers, "" where they are zeros, or one integer."""
+    if content is None or not (content.astype(np.float64) if content.dtype.kind == "V" else content).any():
         return ""
-    found = _FLOATS.get(content.dtype, "")
-    if found or not content.ndim:
-        return found
-    return {"i": "s", "u": "u", "b": "u"}.get(content.dtype.kind, "u")
+    integer = ("s" if content.dtype.kind == "i" else "u") if content.ndim else ""
+    return _FLOATS.get(content.dtype, integer)
 
 
 class Leaves:
@@ -85,7 +80,7 @@ class Leaves:
         self.reader, self.arguments = reader, arguments
         self.memory: MemoryCells | None = None  # of the device, once a wave has run
         for argument in arguments:
-            argument.kind = _kind_of(argument)
+            argument.kind = _kind_of(argument.content)
             argument.keys = self._keys(argument) if argument.kind else None
 
     def _keys(self, argument: Argument) -> Keys:
@@ -109,14 +104,14 @@ class Leaves:
             number = argument.index if argument.parameter < 0 else argument.parameter
             parameter = wave.entry.parameters[number]
             first, past = parameter.offset + argument.offset, parameter.offset + parameter.bytes
-            if not argument.content.ndim:
-                size = argument.size if argument.structure else parameter.bytes
-                self._bind_number(algebra.memory(parameters), argument, first, size)
-                continue
-            address = self._address(argument, parameters[first:past], wave)
-            argument.places = address - DEVICE_BASE + _offsets(argument.content)
-            if argument.kind:
+            if argument.content.ndim:
+                address = self._address(argument, parameters[first:past], wave)
+                argument.places = address - DEVICE_BASE + _offsets(argument.content)
                 self._bind_array(argument)
+            elif argument.keys is not None:
+                size = argument.size if argument.structure else parameter.bytes
+                cells = Cells.of(argument.keys.reshape(1), {2: "f16", 4: "f32", 8: "f64"}[size], size)
+                algebra.memory(parameters).store(np.array([first]), size, cells, -1)
 
     def _address(self, argument: Argument, raw: Array, wave: Wave) -> int:
         """Return the address of the first element of an array."""
@@ -128,21 +123,14 @@ class Leaves:
             content = wave.memories.device.data[first : first + MAP_BYTES].tobytes()
         return decode(content).address
 
-    def _bind_number(self, memory: MemoryCells, argument: Argument, offset: int, size: int) -> None:
-        if argument.keys is None:
-            return
-        kind = {2: "f16", 4: "f32", 8: "f64"}[size]
-        memory.store(np.array([offset]), size, Cells.of(argument.keys.reshape(1), kind, size), -1)
-
     def _bind_array(self, argument: Argument) -> None:
-        assert self.memory is not None
-        assert argument.keys is not None
-        size, memory = argument.size, self.memory
-        places = argument.places.reshape(-1)
+        size, memory, places = argument.size, self.memory, argument.places.reshape(-1)
+        if argument.keys is None or memory is None:
+            return
         if memory.load(places, size) is not None:  # another argument's memory: its keys
             argument.keys = memory.keys[places].reshape(argument.places.shape)
-            return
-        memory.store(places, size, Cells.of(argument.keys.reshape(-1), argument.kind, size), -1)
+        else:
+            memory.store(places, size, Cells.of(argument.keys.reshape(-1), argument.kind, size), -1)
 
     # --- what the reference gets ---
 
@@ -151,16 +139,15 @@ class Leaves:
 
         Fields of a structure are attributes of a single argument.
         """
-        found, structures = list[Any](), dict[str, SimpleNamespace]()
+        found = dict[Any, Any]()
         for argument in self.arguments:
             value, name = self.value(trace, argument), argument.structure
             if not name:
-                found.append(value)
-                continue
-            if name not in structures:
-                found.append(structures.setdefault(name, SimpleNamespace()))
-            setattr(structures[name], argument.name.removeprefix(f"{name}."), value)
-        return found
+                found[id(argument)] = value
+            else:
+                structure = found.setdefault(name, SimpleNamespace())
+                setattr(structure, argument.name.removeprefix(f"{name}."), value)
+        return list(found.values())
 
     def value(self, trace: Trace, argument: Argument) -> Any:
         """Return what a reference is called with for one argument."""
@@ -170,13 +157,12 @@ class Leaves:
         if not content.ndim and content.dtype.kind in "iub":
             return int(content)
         if argument.keys is None:
-            values = content.astype(np.float64 if content.dtype.kind not in "iub" else np.int64)
-            return Shadow(trace, trace.constants(values), values, name=argument.name)
-        keys, values = argument.keys, content
-        if argument.kind in ("s", "u"):
-            keys, values = self._as_read(argument)
+            keys, values = None, content
+        else:
+            integers = argument.kind in ("s", "u")
+            keys, values = self._as_read(argument) if integers else (argument.keys, content)
         values = values.astype(np.int64 if values.dtype.kind in "iub" else np.float64)
-        return Shadow(trace, keys, values, name=argument.name)
+        return Shadow(trace, trace.constants(values) if keys is None else keys, values, name=argument.name)
 
     def _as_read(self, argument: Argument) -> tuple[Keys, Array]:
         """Return an array of integers as the numbers that the kernel reads it as, where that is one type."""
@@ -202,14 +188,9 @@ class Leaves:
 
     def untyped(self) -> list[str]:
         """Return the names of arrays of integers of which floats of an unknown type were made."""
-        return [
-            each.name
-            for each in self.arguments
-            if each.kind in ("s", "u")
-            and each.keys is not None
-            and not self.reader.unread.isdisjoint(each.keys.reshape(-1).tolist())
-            and not self._casts(each)
-        ]
+        integers = ((x, x.keys) for x in self.arguments if x.kind in ("s", "u") and x.keys is not None)
+        unread = (x for x, keys in integers if not self.reader.unread.isdisjoint(keys.reshape(-1).tolist()))
+        return [each.name for each in unread if not self._casts(each)]
 
     def _casts(self, argument: Argument) -> list[str]:
         """Return how the kernel reads integers of an argument as other numbers."""

@@ -1,4 +1,5 @@
-"""Matrix instructions on keys: operands gathered by the placements of the instruction, products by fields.
+"""Matrix instructions on keys: operands gathered by the placements of the instruction, products by fields;
+redux, and tcgen05.ld, of whose registers ld.red takes the least or greatest.
 
 A is gathered as it is stored; where it is sparse it becomes a matrix with zeros, since metadata are values.
 Block scales multiply A and B. Knows placements; does not know how an opcode spells them.
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from ...isa.families.tcgen05_operands import zero_mask
 from ...isa.formats import Format
 from ...isa.fragments import gathered_columns
-from ...isa.layouts.tensor_memory import LANES
+from ...isa.layouts.tensor_memory import LANES, TRANSFERS
 from ...isa.operand_places.placements import BehindDescriptor, Registers, ScaleRegisters
 from ...isa.operand_places.tensor_placements import DescribedTile, TensorCells
 from ...isa.warps import WARP
@@ -25,16 +26,16 @@ from ...machine.run.events import MatrixExecution
 from ...machine.run.wave import Wave
 from ...machine.state.lanes import Lanes
 from ...machine.state.tensor_cells import byte_places
+from ...ptx.operands import Address
 from .fragment_keys import Fragments, exclusive
-from .key_store import KeyStore, Turn, tensor_bytes
+from .key_store import KeyStore, Turn, spread, tensor_bytes
 from .keys.constant_keys import two_to
 from .keys.finite_fields import Keys, add, hashed, matmul, mul, neg, total
 from .keys.key_cells import Cells
 from .keys.key_reading import numbers
-from .provenance import Product, place_of_wave
+from .provenance import Product
 from .rules.keyed_statements import Statement, element_of
-from .rules.rule_calls import chosen, unwrapped
-from .tensor_memory_keys import tensor_loaded
+from .rules.rule_calls import Values, chosen, magnitude, unwrapped
 
 _U = np.uint64
 _FRAGMENTS = 64  # whose keys are known: a fragment is multiplied with several others
@@ -54,14 +55,12 @@ class Matrices:
         self._turns[statement.pc] = turn
         if statement.opcode == "wmma":
             self.fragments.begin(turn)
-        changed = turn.inner(turn.wave, turn.path, turn.lanes)
-        kind = statement.modifiers[0] if statement.modifiers else ""
-        together = algebra.together or (None if changed else turn.lanes)
+        changed, together = algebra.execute(turn)
         if together is None:
             return changed
         if statement.opcode == "wmma":
             self.fragments.executed(turn, together)
-        elif statement.opcode == "tcgen05" and kind == "ld":
+        elif statement.opcode == "tcgen05" and statement.modifiers[0] == "ld":
             tensor_loaded(algebra, turn, together)
         return changed
 
@@ -79,8 +78,7 @@ class Matrices:
         d = matmul(a, b) if c is None else add(matmul(a, b), c)
         if self.algebra.provenance is not None:
             c = np.zeros_like(d) if c is None else c
-            place = place_of_wave(wave)
-            self.algebra.provenance.product(Product(execution.pc, a, b, c, d, execution.warps, place))
+            self.algebra.provenance.order.append(Product(execution.pc, a, b, c, d))
         work.write(d)
 
     def reduced(self, statement: Statement, cells: Cells, bits: Any, lanes: Lanes) -> Cells:
@@ -104,7 +102,7 @@ class Matrices:
             found = chosen(pairs, greatest=greatest)
         else:
             found = hashed(".".join(statement.modifiers), *np.where(there, keys, _U(0)).T)
-        return Cells.of(np.repeat(found, WARP), element.kind, element.size, statement.pc)
+        return Cells.of(np.repeat(found, WARP), element.kind, element.size)
 
 
 class MatrixOperands:
@@ -320,5 +318,71 @@ class MatrixOperands:
         numbers_ = self.numbers_of("d")
         per = len(values) // len(numbers_)
         for j, number in enumerate(numbers_):
-            cells = Cells.of(values[j * per : (j + 1) * per], kind, size, self.statement.pc)
+            cells = Cells.of(values[j * per : (j + 1) * per], kind, size)
             self.algebra.put(self.turn, number, cells, self.lanes)
+
+
+# --- tcgen05.ld ---------------------------------------------------------------------------------------
+
+
+def tensor_loaded(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
+    """Write the registers of tcgen05.ld and ld.red."""
+    wave, statement = turn.wave, turn.statement
+    memory, (cells, packed) = algebra.memory(tensor_bytes(wave)), transfer_of(statement)
+    address = statement.operands[1 + ("red" in statement.modifiers)]
+    assert isinstance(address, Address)
+    base = statement.source(address.base).value(turn.frame, wave.lanes, "b32")
+    offsets = np.zeros((len(lanes.warps), *cells.shape[:2]), np.int64)
+    for place, warp in enumerate(lanes.warps.tolist()):
+        where = place_of(wave, warp, int(base[WARP * warp]) + address.offset)
+        own = cells[..., 0] + where.lane, cells[..., 1] + where.column
+        offsets[place] = byte_places(int(wave.cta[WARP * warp]), *own)[..., 0]
+    warps = Lanes(np.repeat(lanes.mask[::WARP], WARP))
+    for place, number in enumerate(statement.numbers(0)):
+        here = np.ascontiguousarray(offsets[..., place]).reshape(-1)
+        found = memory.load(here, 4)
+        if packed:
+            halves = [memory.load(here + 4 * half, 2) for half in (0, 1)]
+            full = [each or Cells.empty(2, len(here)) for each in halves]
+            found = Cells.joined(full) if any(halves) else None
+        algebra.put(turn, number, spread(found, warps, wave.lanes), lanes)
+    if "red" in statement.modifiers:
+        _reduce(algebra, turn, lanes)
+
+
+def _reduce(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
+    """Write the register that gets the least or greatest of those that a lane has loaded."""
+    statement, registers = turn.statement, algebra.registers(turn.frame)
+    (target,), words = statement.numbers(1), statement.modifiers
+    element, pairs = element_of(words[-1]), list[tuple[Keys, Values]]()
+    for number in statement.numbers(0):
+        bits = turn.frame.values[number]
+        assert bits is not None
+        values = numbers(bits, element.kind, element.size)
+        keys = algebra.reader.read(registers.get(number), bits, element.kind, element.size)
+        pairs.append((magnitude(keys, values), np.abs(values)) if "abs" in words else (keys, values))
+    name = "max" if "max" in words else "min"
+    found = chosen(pairs, greatest=name == "max")
+    if registers.keys().isdisjoint(statement.numbers(0)):
+        algebra.put(turn, target, None, lanes)
+        return
+    algebra.put(turn, target, Cells.of(found, element.kind, element.size), lanes)
+    algebra.made(turn, name, found[lanes.index], (keys[lanes.index] for keys, _ in pairs), lanes.index)
+
+
+def place_of(wave: Wave, warp: int, address: int) -> TensorPlace:
+    """Return the place that a warp addresses: its own lanes, where the address leaves them out."""
+    where, quarter = TensorPlace.of(address), int(wave.thread[WARP * warp]) // WARP % 4
+    return where if where.lane // 32 == quarter else where._replace(lane=where.lane + 32 * quarter)
+
+
+def transfer_of(statement: Statement) -> tuple[npt.NDArray[np.intp], bool]:
+    """Return ``(32, registers, 2)``: lane and column of each register of tcgen05.ld, and whether halves are
+    packed."""
+    words = statement.modifiers
+    name = next(word for word in words if word in TRANSFERS)
+    count = int(next(word[1:] for word in words if word[0] == "x" and word[1:].isdigit()))
+    last = 2 + ("red" in words)
+    offset = getattr(statement.operands[last], "value", 0) if len(statement.operands) > last else 0
+    cells, packed = TRANSFERS[name].cells(count, offset), "pack::16b" in words
+    return np.stack([cells[..., 0], cells[..., 1] * (1 + packed)], axis=-1), packed

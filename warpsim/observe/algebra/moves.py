@@ -16,16 +16,18 @@ import numpy.typing as npt
 from ...isa.warps import WARP
 from ...machine.opcodes.control.exchange import sources_of
 from ...machine.opcodes.matrix.tiles import byte_places as matrix_bytes
+from ...machine.run.events import helper
 from ...machine.run.pending import Moved, Pending
 from ...machine.run.wave import Wave
 from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
-from ...ptx.operands import Address, Pair
+from ...ptx.operands import Address
 from .atomic_keys import Update, loaded_before, reduced, update
 from .key_store import KeyStore, Turn, bytes_of_space, spread
 from .keys.key_cells import Cells, tag_of
-from .keys.key_reading import numbers
+from .keys.key_reading import KeyReader, numbers
 from .matrix_keys import Matrices
+from .provenance import Provenance
 from .rules.keyed_statements import element_of, elements_of
 
 Handler = Callable[[Turn], "bool | None"]
@@ -59,12 +61,12 @@ class _Held(NamedTuple):
     words: npt.NDArray[np.uint8]
 
 
-class Moves:
-    """The statements that move bytes, for an observer."""
+class Moves(KeyStore):
+    """The statements that move bytes, of an observer."""
 
-    def __init__(self, algebra: KeyStore) -> None:
-        self.algebra = algebra
-        self.matrices = Matrices(algebra)
+    def __init__(self, reader: KeyReader, by_value: Sequence[str], provenance: Provenance | None) -> None:
+        super().__init__(reader, by_value, provenance)
+        self.matrices = Matrices(self)
         self._updates = list[Update]()
         self._flying = dict[int, list[_Flight]]()  # copies of cp.async, by wave
         self._held = dict[Pending, _Held]()
@@ -81,27 +83,24 @@ class Moves:
     # --- registers ---
 
     def _copy(self, turn: Turn) -> bool | None:
-        algebra, statement = self.algebra, turn.statement
-        if algebra.registers(turn.frame).keys().isdisjoint(statement.reads):
-            return algebra.forgetting(turn)
-        whole = algebra.joined(turn, 1)
+        statement = turn.statement
+        if self.registers(turn.frame).keys().isdisjoint(statement.reads):
+            return self.forgetting(turn)
+        whole = self.joined(turn, 1)
         turn.inner(turn.wave, turn.path, turn.lanes)
         targets = list(elements_of(statement.spread(0)))
         size = whole.width // len(targets)
         for place, target in enumerate(targets):
             part = whole.part(place * size, size).resized(statement.width(target) or size)
-            algebra.put(turn, statement.number(target), part)
+            self.put(turn, statement.number(target), part)
         return None
 
     def _exchange(self, turn: Turn) -> bool | None:
-        algebra, wave, statement = self.algebra, turn.wave, turn.statement
+        wave, statement = turn.wave, turn.statement
         sources = [statement.source(each) for each in statement.operands[1:]]
-        cells = algebra.registers(turn.frame).get(sources[0].number)
+        cells = self.registers(turn.frame).get(sources[0].number)
         values = [each.value(turn.frame, wave.lanes, "b32") for each in sources]
-        changed = turn.inner(wave, turn.path, turn.lanes)
-        first = statement.operands[0]
-        target = statement.number(first.first if isinstance(first, Pair) else first)
-        together = algebra.together or (None if changed else turn.lanes)
+        changed, together = self.execute(turn)
         if together is None:
             return changed
         if cells is not None and statement.opcode == "shfl":
@@ -111,41 +110,39 @@ class Moves:
             cells = cells.of_lanes(np.arange(wave.lanes) - lane + source)
         elif cells is not None:
             cells = self.matrices.reduced(statement, cells, values[0], together)
-        algebra.put(turn, target, cells, together)
+        self.put(turn, statement.target, cells, together)
         return changed
 
     # --- memory ---
 
     def _load(self, turn: Turn) -> bool | None:
         changed = turn.inner(turn.wave, turn.path, turn.lanes)
-        for access in self.algebra.accesses:
-            cells = self.algebra.read(
-                turn.wave, turn.statement.pc, access.memory, access.offsets, access.size
-            )
+        for access in self.accesses:
+            cells = self.read(turn.wave, turn.statement.pc, access.memory, access.offsets, access.size)
             self._loaded(turn, cells, access.lanes)
-        if not self.algebra.accesses:
-            self.algebra.forget(turn, turn.statement.writes)
+        if not self.accesses:
+            self.forget(turn, turn.statement.writes)
         return changed
 
     def _loaded(self, turn: Turn, cells: Cells | None, lanes: Lanes) -> None:
         """Write the registers of a load, or of what an atomic returns."""
-        algebra, statement = self.algebra, turn.statement
+        statement = turn.statement
         if cells is None:
-            algebra.forget(turn, statement.writes, lanes)
+            self.forget(turn, statement.writes, lanes)
             return
         elements = list(elements_of(statement.spread(0)))
         size = cells.width // len(elements)
         for place, element in enumerate(elements):
             number, own = statement.number(element), cells.part(place * size, size)
             if not own.any:
-                algebra.put(turn, number, None, lanes)
+                self.put(turn, number, None, lanes)
                 continue
             if statement.width(element) > size:
                 own = self._extended(turn, number, own, (lanes, statement.width(element)))
             value = turn.frame.values[number]
-            if algebra.by_value.names and own.kind == "f32" and own.number is not None and value is not None:
-                algebra.by_value.follow(turn.wave, lanes, own.number, numbers(lanes.of(value), "f32"))
-            algebra.put(turn, number, spread(own, lanes, turn.wave.lanes), lanes)
+            if self.by_value.names and own.kind == "f32" and own.number is not None and value is not None:
+                self.by_value.follow(turn.wave, lanes, own.number, numbers(lanes.of(value), "f32"))
+            self.put(turn, number, spread(own, lanes, turn.wave.lanes), lanes)
 
     def _extended(self, turn: Turn, number: int, cells: Cells, into: tuple[Lanes, int]) -> Cells:
         """Return the cells of a load into a wider register."""
@@ -155,25 +152,21 @@ class Moves:
             return cells.resized(width)
         kind = "s" if turn.statement.modifiers[-1][0] == "s" else "u"
         bits = lanes.of(value).astype(f"u{cells.size}")
-        keys = self.algebra.reader.read(cells, bits, kind, cells.size)
-        return Cells.of(keys, kind, width, turn.statement.pc)
+        keys = self.reader.read(cells, bits, kind, cells.size)
+        return Cells.of(keys, kind, width)
 
     def _store(self, turn: Turn) -> bool | None:
-        algebra, statement = self.algebra, turn.statement
+        statement = turn.statement
         elements = [statement.number(each) for each in elements_of(statement.spread(1))]
-        registers, values = algebra.registers(turn.frame), turn.frame.values
+        registers, values = self.registers(turn.frame), turn.frame.values
         held = [(registers.get(each), values[each] if each >= 0 else None) for each in elements]
         changed = turn.inner(turn.wave, turn.path, turn.lanes)
-        for access in algebra.accesses:
-            size = access.size // len(elements)
-            memory = algebra.memory(access.memory, turn.wave)
+        for access in self.accesses:
+            size, where = access.size // len(elements), (access.offsets, access.size)
             own = [self._stored(*each, access.lane_of, size) for each in held]
-            whole = None
-            if any(own):
-                whole = Cells.joined([each or Cells.empty(size, len(access.offsets)) for each in own])
-            memory.store(access.offsets, access.size, whole, statement.pc)
-            where = access.memory, access.offsets
-            algebra.stored(turn.wave, statement.pc, *where, whole, access.lane_of)
+            full = [each or Cells.empty(size, len(access.offsets)) for each in own]
+            whole = Cells.joined(full) if any(own) else None
+            self.write(turn.wave, statement.pc, access.memory, where, whole, access.lane_of)
         return changed
 
     def _stored(self, cells: Cells | None, value: Any, lane_of: Any, size: int) -> Cells | None:
@@ -183,19 +176,18 @@ class Moves:
         own = cells.of_lanes(lane_of)
         if own.width <= size or value is None:
             return own
-        keys = own.keys[:size].copy()
-        tags = own.tags[:size].copy()
+        keys, tags = own.keys[:size].copy(), own.tags[:size].copy()
         for kind in ("s", "u"):
             some = np.flatnonzero(own.tags[0] == tag_of(kind, own.width))
             if some.size:
                 bits = value[lane_of][some]
-                read = self.algebra.reader.read(own.of_lanes(some), bits, kind, size)
+                read = self.reader.read(own.of_lanes(some), bits, kind, size)
                 if some.size == own.lanes:
                     return Cells.of(read, kind, size)
                 keys[:, some], tags[:, some] = read, Cells.of(read, kind, size).tags
         return own.part(0, size) if own.kind and own.size <= size else Cells(keys, tags)
 
-    def updating(self, access: MemoryAccess) -> None:
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """Keep the content of words that are about to be updated."""
         self._updates.append(Update(access, access.memory[access.cells]))
 
@@ -203,11 +195,11 @@ class Moves:
         self._updates.clear()
         returns = int(turn.statement.opcode == "atom")
         places = [returns + 1, returns + 2][: 1 + ("cas" in turn.statement.modifiers)]
-        cells = [self.algebra.joined(turn, place) for place in places]
+        cells = [self.joined(turn, place) for place in places]
         bits = [loaded_before(turn, place) for place in places]
         changed = turn.inner(turn.wave, turn.path, turn.lanes)
         for each in self._updates:
-            before = update(self.algebra, turn, each, cells, bits)
+            before = update(self, turn, each, cells, bits)
             if returns:
                 self._loaded(turn, before, each.access.lanes)
         return changed
@@ -215,50 +207,38 @@ class Moves:
     # --- matrices of 8 rows ---
 
     def _matrix(self, turn: Turn) -> bool | None:
-        algebra, wave, statement = self.algebra, turn.wave, turn.statement
+        wave, statement = turn.wave, turn.statement
         places = matrix_bytes(statement.opcode, statement.modifiers)
-        source = algebra.joined(turn, 1) if statement.opcode != "ldmatrix" else None
-        changed = turn.inner(wave, turn.path, turn.lanes)
-        together = algebra.together or (None if changed else turn.lanes)
+        source = self.joined(turn, 1) if statement.opcode != "ldmatrix" else None
+        changed, together = self.execute(turn)
         if together is None:
             return changed
         if source is not None:  # the lanes of its warps, their bytes one behind the other
             chosen = np.flatnonzero(np.repeat(together.mask.reshape(-1, WARP).any(1), WARP))
             source = source.of_lanes(chosen) if len(chosen) < wave.lanes else source
         if places is None:
-            algebra.uninterpreted[statement.opcode] += 1
-            algebra.forget(turn, statement.writes, together)
+            self.uninterpreted[statement.opcode] += 1
+            self.forget(turn, statement.writes, together)
         elif statement.opcode == "stmatrix":
             self._matrix_stored(turn, source, places, len(together.warps))
         else:
             if source is None:
-                (access,) = algebra.accesses
-                source = algebra.read(wave, statement.pc, access.memory, access.offsets, access.size)
-            self._matrix_loaded(turn, source, places, together)
+                (access,) = self.accesses
+                source = self.read(wave, statement.pc, access.memory, access.offsets, access.size)
+            self.rearrange(turn, together, source if source and source.any else None, places)
         return changed
-
-    def _matrix_loaded(self, turn: Turn, rows: Cells | None, places: Any, lanes: Lanes) -> None:
-        """Write registers: of the bytes of all rows of a warp, those at ``places (registers, 32, 4)``."""
-        if rows is None or not rows.any:
-            self.algebra.forget(turn, turn.statement.writes, lanes)
-            return
-        warps = Lanes(np.repeat(lanes.mask[::WARP], WARP))
-        for here, number in zip(places, turn.statement.numbers(0), strict=True):
-            cells = rows.rearranged(len(lanes.warps), here, turn.statement.pc)
-            self.algebra.put(turn, number, spread(cells, warps, turn.wave.lanes), lanes)
 
     def _matrix_stored(self, turn: Turn, source: Cells | None, places: Any, warps: int) -> None:
         """Store the rows of stmatrix: their bytes are those of registers, by the inverse of ``places``."""
-        (access,) = self.algebra.accesses
+        (access,) = self.accesses
         assert source is not None
         back = np.empty(places.size, np.intp)  # of each byte of the rows: which of a lane's, lane by lane
         lane, byte = np.meshgrid(np.arange(WARP), np.arange(4), indexing="ij")
         for register, here in enumerate(places):
             back[here] = lane * source.width + 4 * register + byte
         cells = source.rearranged(warps, back.reshape(-1, access.size)) if source.any else None
-        pc = turn.statement.pc
-        self.algebra.memory(access.memory, turn.wave).store(access.offsets, access.size, cells, pc)
-        self.algebra.stored(turn.wave, pc, access.memory, access.offsets, cells, access.lane_of)
+        where = access.offsets, access.size
+        self.write(turn.wave, turn.statement.pc, access.memory, where, cells, access.lane_of)
 
     # --- asynchronous copies ---
 
@@ -268,8 +248,8 @@ class Moves:
         row = np.zeros(wave.lanes, np.intp)
         row[access.lanes.index] = np.arange(count)
         done, cells = np.zeros(count, np.intp), None
-        for source in self.algebra.accesses:
-            own = self.algebra.read(wave, pc, source.memory, source.offsets, source.size)
+        for source in self.accesses:
+            own = self.read(wave, pc, source.memory, source.offsets, source.size)
             here = row[source.lanes.index]
             if own is not None and len(here) == count and source.size == access.size:
                 cells = own
@@ -280,7 +260,7 @@ class Moves:
                 keys[places, here], tags[places, here] = own.keys, own.tags
                 cells = Cells(keys, tags)
             done[here] += source.size
-        self.algebra.accesses.clear()
+        self.accesses.clear()
         flight = _Flight(access.offsets, access.lanes, cells, pc)
         self._flying.setdefault(id(wave), []).append(flight)
 
@@ -294,11 +274,13 @@ class Moves:
             if not chosen.all():
                 flights.insert(place, flight.of(~chosen, ~access.lanes.mask))
             flight = flight.of(chosen, access.lanes.mask)
-        self.algebra.memory(access.memory).store(offsets, access.size, flight.cells, flight.pc)
-        self.algebra.stored(wave, flight.pc, access.memory, offsets, flight.cells, access.lane_of)
+        where = offsets, access.size
+        self.write(wave, flight.pc, access.memory, where, flight.cells, access.lane_of)
 
+    @helper
     def forget_wave(self, wave: Wave) -> None:
-        """Forget the copies of a wave that has ended."""
+        """Forget the memories, and the copies, of a wave that has ended."""
+        super().forget_wave(wave)
         self._flying.pop(id(wave), None)
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
@@ -306,11 +288,11 @@ class Moves:
         moved = None if pending.moved is None else pending.moved(wave)
         if moved is None or moved.space != "registers":
             return
-        statement = self.algebra.statement(wave, path.pc)
+        statement = self.statement(wave, path.pc)
         index = next(place for place, each in enumerate(statement.operands) if not isinstance(each, Address))
         turn = Turn(wave, path, path.lanes, path.frame, statement, statement.record.step)
         lanes, places = np.arange(moved.lanes) + pending.lane, moved.source.reshape(-1, _words_of(moved))
-        cells, words = self.algebra.joined(turn, index).of_lanes(lanes), loaded_before(turn, index)[lanes]
+        cells, words = self.joined(turn, index).of_lanes(lanes), loaded_before(turn, index)[lanes]
         found = cells.rearranged(1, np.maximum(places, 0)) if cells.any else None
         self._held[pending] = _Held(_filled(found, places[:, 0] < 0), words.reshape(-1)[places])
 
@@ -320,7 +302,7 @@ class Moves:
             moved = pending.moved(wave)
             size, data = _words_of(moved), bytes_of_space(wave, moved.space)
             first = moved.source.reshape(-1, size)[:, 0]
-            cells = self.algebra.read(wave, self._pc_of(wave, pending), data, np.maximum(first, 0), size)
+            cells = self.read(wave, self._pc_of(wave, pending), data, np.maximum(first, 0), size)
             words = data[first[:, None] + np.arange(size)] if moved.update else np.zeros((0, size), np.uint8)
             self._held[pending] = _Held(_filled(cells, first < 0), words)
 
@@ -332,15 +314,14 @@ class Moves:
         (cells, words), moved = self._held.pop(pending), pending.moved(wave)
         size = words.shape[1]
         if moved.lossy:
-            self.algebra.uninterpreted[pending.record.statement.opcode] += 1
+            self.uninterpreted[pending.record.statement.opcode] += 1
         pc = self._pc_of(wave, pending)
         for space, target in moved.targets:
             data = bytes_of_space(wave, space)
-            memory, offsets = self.algebra.memory(data), target.reshape(-1, size)[:, 0]
-            own = reduced(self.algebra, memory, offsets, cells, words, moved) if moved.update else cells
-            memory.store(offsets, size, own, pc)
+            memory, offsets = self.memory(data), target.reshape(-1, size)[:, 0]
+            own = reduced(self, memory, offsets, cells, words, moved) if moved.update else cells
             lanes = np.full(len(offsets), pending.lane)
-            self.algebra.stored(wave, pc, data, offsets, own, lanes)
+            self.write(wave, pc, data, (offsets, size), own, lanes)
 
     def _pc_of(self, wave: Wave, pending: Pending) -> int:
         return next((pc for pc, record in enumerate(wave.code) if record is pending.record), -1)
@@ -364,6 +345,5 @@ def _in_words(places: npt.NDArray[np.int64], size: int) -> bool:
         return False
     rows = places.reshape(-1, size)
     first = rows[:, :1]
-    return bool(
-        (((rows == first + np.arange(size)) & (first % size == 0)) | ((rows < 0) & (first < 0))).all()
-    )
+    whole = (rows == first + np.arange(size)) & (first % size == 0)
+    return bool((whole | ((rows < 0) & (first < 0))).all())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,17 +20,15 @@ from .rules.rule_calls import function_keys
 from .shadow_arrays import Answers, Shadow, Trace, doubt_of_index, plain_index, refused
 
 Array = npt.NDArray[Any]
+Function = Callable[..., Any]
 _U = np.uint64
 
 
-def _doubts(*shadows: Shadow) -> Mask | None:
-    found = [each.doubt for each in shadows if each.doubt is not None]
-    shape = np.broadcast_shapes(*(each.shape for each in shadows))
-    return np.broadcast_to(np.logical_or.reduce(np.broadcast_arrays(*found)), shape) if found else None
-
-
-def _elementwise(t: Trace, name: str, keys: Keys, values: Array, *operands: Shadow) -> Shadow:
-    return t.note(name, Shadow(t, keys, values, _doubts(*operands)), *operands)
+def _elementwise(
+    t: Trace, name: str, keys: Keys, values: Array, *operands: Shadow, doubt: Any = False
+) -> Shadow:
+    every = reduce(np.logical_or, (each.doubt for each in operands), doubt)
+    return t.note(name, Shadow(t, keys, values, every), *operands)
 
 
 # --- ufuncs --------------------------------------------------------------------------------------------
@@ -41,24 +41,21 @@ _BINARY: dict[str, tuple[str, Callable[..., Keys]]] = {
     "floor_divide": ("//", lambda a, b: hashed("//", a, b)),
     "remainder": ("%", lambda a, b: hashed("%", a, b)),
 }
-_UNARY = {
-    **{name: name for name in ("tanh", "sqrt", "sin", "cos", "exp", "log", "rint", "trunc", "floor", "ceil")},
-    **{name: name for name in ("expm1", "log1p", "arctan", "cbrt", "sinh", "cosh", "erf", "log10", "erfc")},
-    "exp2": "ex2",
-    "log2": "lg2",
-}
+_FUNCTIONS = (
+    *("tanh", "sqrt", "sin", "cos", "exp", "log", "rint", "trunc", "floor", "ceil", "expm1", "log1p"),
+    *("arctan", "cbrt", "sinh", "cosh", "erf", "log10", "erfc", "exp2", "log2"),
+)
 _COMPARED = ("greater", "less", "greater_equal", "less_equal", "equal", "not_equal")
 _TRUTHS = ("isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor")
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "invert")
+_SAME = {"true_divide": "divide", "bitwise_not": "invert", "mod": "remainder", "fabs": "absolute"}
 
 
 def of_ufunc(t: Trace, function: Any, method: str, args: Sequence[Any], more: dict[str, Any]) -> Any:
     """Return what a universal function of NumPy does."""
-    name = {"true_divide": "divide", "bitwise_not": "invert", "mod": "remainder", "fabs": "absolute"}.get(
-        function.__name__, function.__name__
-    )
+    name = _SAME.get(function.__name__, function.__name__)
     if method == "reduce" and name in _REDUCED:
-        return _REDUCED[name](t, args[0], more.get("axis"), keepdims=bool(more.get("keepdims")))
+        return _REDUCED[name](t, args[0], more.get("axis", 0), keepdims=bool(more.get("keepdims")))
     if method == "outer" and name in _BINARY:
         a, b = t.lift(args[0]), t.lift(args[1])
         return _called(t, name, [a.moved(np.reshape, (*a.shape, *(1,) * b.ndim)), b], function)
@@ -71,17 +68,12 @@ def of_ufunc(t: Trace, function: Any, method: str, args: Sequence[Any], more: di
         return _called(t, name, [t.lift(each) for each in args], function)
 
 
-def _ufunc(t: Trace, function: Any, *args: Any) -> Shadow:
-    found: Shadow = of_ufunc(t, function, "__call__", args, {})
-    return found
-
-
 def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
     values = [each.values for each in a]
-    if name in _TRUTHS or (name in _BITS and all(each.values.dtype == np.bool_ for each in a)):
-        return Shadow(t, 0, function(*values), _doubts(*a))
+    if name in _TRUTHS or (name in _BITS and all(each.dtype == np.bool_ for each in values)):
+        return Shadow(t, 0, function(*values), reduce(np.logical_or, (each.doubt for each in a)))
     if name in _COMPARED:
-        return Shadow(t, 0, function(*values), _or(_doubts(*a), _near(t, values[0], values[1], a)))
+        return Shadow(t, 0, function(*values), a[0].doubt | a[1].doubt | _near(t, *a))
     if name == "divide" and a[1].size and not any(a[1].keys.strides):
         return _quotient(t, a[0], a[1], function)
     if name in _BINARY:
@@ -93,10 +85,10 @@ def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
         return _bits(t, name, a)
     if function.nin != 1 or function.nout != 1:
         raise refused(f"the reference uses np.{name}, which has no formula; it may use {listed()}")
-    own = _UNARY.get(name, name)
+    own = {"exp2": "ex2", "log2": "lg2"}.get(name, name)
     t.functions.add(own)
-    result = function(values[0])
-    return _elementwise(t, own, applied(own, a[0].keys, values[0].astype(np.float64)), result, a[0])
+    keys = applied(own, a[0].keys, values[0].astype(np.float64))
+    return _elementwise(t, own, keys, function(values[0]), a[0])
 
 
 def _quotient(t: Trace, a: Shadow, b: Shadow, function: Any) -> Shadow:
@@ -108,32 +100,28 @@ def _quotient(t: Trace, a: Shadow, b: Shadow, function: Any) -> Shadow:
     return _elementwise(t, "/", mul(a.keys, keys), function(a.values, b.values), a, b)
 
 
-def _or(first: Mask | None, second: Mask | None) -> Mask | None:
-    return second if first is None else first if second is None else first | second
-
-
-def _near(t: Trace, x: Array, y: Array, a: Sequence[Shadow]) -> Mask | None:
-    """Return where two values are so close that rounding may change their order; None for nowhere."""
+def _near(t: Trace, a: Shadow, b: Shadow) -> Mask:
+    """Return where two values are so close that rounding may change their order."""
+    x, y = a.values, b.values
     if x.dtype.kind != "f" and y.dtype.kind != "f":
-        return None
+        return np.zeros(np.broadcast_shapes(x.shape, y.shape), np.bool_)
     apart = np.abs(x - y)
     close = apart <= t.close * np.maximum(np.abs(x), np.abs(y))
-    close = close & (a[0].keys != a[1].keys) & np.isfinite(apart)
-    return close if close.any() else None
+    found: Mask = close & (a.keys != b.keys) & np.isfinite(apart)
+    return found
 
 
-def _extreme(t: Trace, a: Shadow, b: Shadow, *, greatest: bool) -> Shadow:
-    """Return the greater or lesser elements: the operand that the values choose, of equal values the lower
-    key.
-    """
-    first = a.values > b.values if greatest else a.values < b.values
-    tie = a.values == b.values
-    keys = np.where(tie, np.minimum(a.keys, b.keys), np.where(first, a.keys, b.keys))
-    function = np.maximum if greatest else np.minimum
-    found = Shadow(
-        t, keys, function(a.values, b.values), _or(_doubts(a, b), _near(t, a.values, b.values, (a, b)))
-    )
-    return t.note("max" if greatest else "min", found, a, b)
+def _extreme(*, greatest: bool) -> Callable[[Trace, Shadow, Shadow], Shadow]:
+    """maximum, minimum: the operand that the values choose, of equal values the lower key."""
+    name, function = ("max", np.maximum) if greatest else ("min", np.minimum)
+
+    def choose(t: Trace, a: Shadow, b: Shadow) -> Shadow:
+        first = a.values > b.values if greatest else a.values < b.values
+        keys = np.where(first, a.keys, b.keys)
+        keys = np.where(a.values == b.values, np.minimum(a.keys, b.keys), keys)
+        return _elementwise(t, name, keys, function(a.values, b.values), a, b, doubt=_near(t, a, b))
+
+    return choose
 
 
 def _power(t: Trace, a: Shadow, n: Shadow) -> Shadow:
@@ -143,69 +131,55 @@ def _power(t: Trace, a: Shadow, n: Shadow) -> Shadow:
     p = float(exponent[0])
     values = a.values.astype(np.float64) ** p if a.values.dtype.kind == "f" or p < 0 else a.values ** int(p)
     if p == int(p):
-        return _elementwise(t, "**", power(a.keys, int(p)), values, a, n)
-    if 2 * p == int(2 * p):
+        keys = power(a.keys, int(p))
+    elif 2 * p == int(2 * p):
         t.functions.add("sqrt")
-        return _elementwise(t, "**", power(function_keys("sqrt", a.keys), int(2 * p)), values, a, n)
-    return _elementwise(t, "**", hashed("power", a.keys, n.keys), values, a, n)
+        keys = power(function_keys("sqrt", a.keys), int(2 * p))
+    else:
+        keys = hashed("power", a.keys, n.keys)
+    return _elementwise(t, "**", keys, values, a, n)
 
 
-def _absolute(t: Trace, a: Shadow) -> Shadow:
-    return _elementwise(t, "abs", np.where(a.values < 0, neg(a.keys), a.keys), np.abs(a.values), a)
-
-
-def _sign(t: Trace, a: Shadow) -> Shadow:
-    return Shadow(t, integer_keys(np.sign(a.values).astype(np.int64)), np.sign(a.values), a.doubt)
-
-
-def _matmul(t: Trace, a: Shadow, b: Shadow) -> Shadow:
+def _matmul(t: Trace, a: Any, b: Any) -> Shadow:
+    a, b = t.lift(a), t.lift(b)
     if a.ndim == 1 or b.ndim == 1:
         left = a.moved(np.expand_dims, 0) if a.ndim == 1 else a
         right = b.moved(np.expand_dims, 1) if b.ndim == 1 else b
-        found = _matmul(t, left, right)
-        axes = tuple(([-2] if a.ndim == 1 else []) + ([-1] if b.ndim == 1 else []))
-        return found.moved(np.squeeze, axis=axes)
-    wide = [each.values if each.values.dtype.kind == "f" else each.values.astype(np.int64) for each in (a, b)]
-    values = (
-        np.matmul(*(each.astype(np.float64) for each in wide))
-        if "f" in wide[0].dtype.kind + wide[1].dtype.kind
-        else np.matmul(*wide)
-    )
-    doubt = None
-    if a.doubt is not None or b.doubt is not None:
-        masks = [np.zeros(each.shape) if each.doubt is None else each.doubt.astype(float) for each in (a, b)]
-        doubt = np.matmul(masks[0], np.ones(b.shape)) + np.matmul(np.ones(a.shape), masks[1]) > 0
-    keys = np.zeros(values.shape, np.uint64) if t.scouting else matmul(a.keys, b.keys)
+        axes = (-2,) * (a.ndim == 1) + (-1,) * (b.ndim == 1)
+        return _matmul(t, left, right).moved(np.squeeze, axis=axes)
+    kind = np.float64 if "f" in a.dtype.kind + b.dtype.kind else np.int64
+    values = np.matmul(a.values.astype(kind), b.values.astype(kind))
+    doubt = a.doubt.any(-1)[..., :, None] | b.doubt.any(-2)[..., None, :]
+    keys = np.zeros(values.shape, _U) if t.scouting else matmul(a.keys, b.keys)
     return t.note("@", Shadow(t, keys, values, doubt), a, b)
 
 
+def _copysign(t: Trace, a: Shadow, b: Shadow) -> Shadow:
+    keys = np.where(np.signbit(a.values) != np.signbit(b.values), neg(a.keys), a.keys)
+    return _elementwise(t, "copysign", keys, np.copysign(a.values, b.values), a, b)
+
+
+_MAXIMUM, _MINIMUM = _extreme(greatest=True), _extreme(greatest=False)
 _SPECIAL: dict[str, Callable[..., Shadow]] = {
     "negative": lambda t, a: _elementwise(t, "neg", neg(a.keys), -a.values, a),
     "positive": lambda t, a: a,
     "square": lambda t, a: _elementwise(t, "**", mul(a.keys, a.keys), a.values**2, a),
     "reciprocal": lambda t, a: _elementwise(t, "rcp", inv(a.keys), 1.0 / a.values, a),
-    "power": _power,
-    "float_power": _power,
-    "absolute": _absolute,
-    "sign": _sign,
-    "maximum": lambda t, a, b: _extreme(t, a, b, greatest=True),
-    "fmax": lambda t, a, b: _extreme(t, a, b, greatest=True),
-    "minimum": lambda t, a, b: _extreme(t, a, b, greatest=False),
-    "fmin": lambda t, a, b: _extreme(t, a, b, greatest=False),
-    "matmul": _matmul,
-    "clip": lambda t, a, low, high: _clip(t, a, low, high),
-    "copysign": lambda t, a, b: _elementwise(
-        t, "copysign", np.where(np.signbit(a.values) != np.signbit(b.values), neg(a.keys), a.keys),
-        np.copysign(a.values, b.values), a, b,
+    "absolute": lambda t, a: _elementwise(
+        t, "abs", np.where(a.values < 0, neg(a.keys), a.keys), np.abs(a.values), a
+    ),
+    "sign": lambda t, a: Shadow(
+        t, integer_keys(np.sign(a.values).astype(np.int64)), np.sign(a.values), a.doubt
     ),
     "ldexp": lambda t, a, b: _elementwise(
-        t, "*", mul(a.keys, _two_to(b)), np.ldexp(a.values, b.values), a, b
+        t, "*", mul(a.keys, two_to(b.values)), np.ldexp(a.values, b.values), a, b
     ),
+    **dict.fromkeys(("power", "float_power"), _power),
+    **dict.fromkeys(("maximum", "fmax"), _MAXIMUM),
+    **dict.fromkeys(("minimum", "fmin"), _MINIMUM),
+    "matmul": _matmul, "copysign": _copysign,
+    "clip": lambda t, a, low, high: _clip(t, a, low, high),
 }  # fmt: skip
-
-
-def _two_to(b: Shadow) -> Keys:
-    return two_to(b.values)
 
 
 # --- bits ----------------------------------------------------------------------------------------------
@@ -213,10 +187,10 @@ def _two_to(b: Shadow) -> Keys:
 
 def _rows(t: Trace, a: Shadow) -> tuple[Keys, Mask]:
     """Return ``(elements, 33)`` bits, and of which elements they are known: of constants, and of leaves."""
-    keys, values = a.keys.reshape(-1), a.values.reshape(-1)
+    keys, values = a.keys.reshape(-1), a.values.reshape(-1).astype(np.int64)
     rows, known = t.reader.bits.rows(keys)
-    constant = keys == integer_keys(values.astype(np.int64))
-    own = key_bits.constant_rows(values.astype(np.int64).view(np.uint64))
+    constant = keys == integer_keys(values)
+    own = key_bits.constant_rows(values.view(np.uint64))
     return np.where(constant[:, None], own, rows), known | constant
 
 
@@ -226,141 +200,114 @@ _LOGIC = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 def _bits(t: Trace, name: str, a: list[Shadow]) -> Shadow:
     shape = np.broadcast_shapes(*(each.shape for each in a))
     a = [each.moved(np.broadcast_to, shape) for each in a]
-    values = getattr(np, name)(*(each.values for each in a))
+    values, bits = getattr(np, name)(*(each.values for each in a)), t.reader.bits
     if name == "invert":
         return _elementwise(t, "not", sub(neg(a[0].keys), _U(ONE)), values, a[0])
-    (rows, known), *others = [_rows(t, each) for each in a[: 1 + (name in _LOGIC)]]
-    if others:
-        own = _LOGIC[name]
-        keys = t.reader.bits.number(
-            key_bits.chosen_by_table(key_bits.TABLES[own], [rows, others[0][0]]), signed=True
-        )
-        known, other = known & others[0][1], hashed(own, *(each.keys.reshape(-1) for each in a))
-        return _elementwise(t, own, np.where(known, keys, other).reshape(shape), values, *a)
+    rows, known = _rows(t, a[0])
+    if name in _LOGIC:
+        own, (others, too) = _LOGIC[name], _rows(t, a[1])
+        found = bits.number(key_bits.chosen_by_table(key_bits.TABLES[own], [rows, others]), signed=True)
+        known, other = known & too, hashed(own, *(each.keys.reshape(-1) for each in a))
+        return _elementwise(t, own, np.where(known, found, other).reshape(shape), values, *a)
     left, two = name == "left_shift", integer_keys(np.int64(1) << a[1].values)
     moved = key_bits.shifted(rows, a[1].values.reshape(-1), left=left, signed=True)
     if left:
         keys = mul(a[0].keys, two)
-        t.reader.bits.keep(keys.reshape(-1)[known], moved[known], signed=True)
+        bits.keep(keys.reshape(-1)[known], moved[known], signed=True)
         return _elementwise(t, "shl", keys, values, *a)
-    keys = np.where(known, t.reader.bits.number(moved, signed=True), hashed("//", a[0].keys, two).reshape(-1))
+    keys = np.where(known, bits.number(moved, signed=True), hashed("//", a[0].keys, two).reshape(-1))
     return _elementwise(t, "shr", keys.reshape(shape), values, *a)
 
 
 # --- sums and choices along axes -----------------------------------------------------------------------
 
 
-def _axes(a: Shadow, axis: Any) -> tuple[int, ...]:
-    axes = range(a.ndim) if axis is None else (axis,) if np.ndim(axis) == 0 else axis
-    return tuple(int(each) % a.ndim for each in axes)
+def _along(name: str, reduction: Callable[[Trace, Shadow], Shadow]) -> Callable[..., Shadow]:
+    """Return a function along axes of a function that reduces the last axis; "" for no operation."""
+
+    def reduced(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
+        a = t.lift(a)
+        given = range(a.ndim) if axis is None else (axis,) if np.ndim(axis) == 0 else axis
+        axes = [int(each) % a.ndim for each in given]
+        kept = [place for place in range(a.ndim) if place not in axes]
+        rows = a.moved(np.transpose, (*kept, *axes))
+        found = reduction(t, rows.moved(np.reshape, (*rows.shape[: len(kept)], -1)))
+        if keepdims:
+            shape = [1 if place in axes else size for place, size in enumerate(a.shape)]
+            found = found.moved(np.reshape, shape)
+        return t.note(name, found, a) if name else found
+
+    return reduced
 
 
-def _flattened(a: Shadow, axis: Any) -> tuple[Shadow, tuple[int, ...]]:
-    """Return the array with the reduced axes as a single axis, last, and the shape with those as 1."""
-    axes = _axes(a, axis)
-    kept = [place for place in range(a.ndim) if place not in axes]
-    moved = a.moved(np.transpose, (*kept, *axes)).moved(np.reshape, (*(a.shape[place] for place in kept), -1))
-    return moved, tuple(1 if place in axes else size for place, size in enumerate(a.shape))
+def _summed(t: Trace, a: Shadow) -> Shadow:
+    keys = integer_keys(a.values) if a.dtype == np.bool_ else a.keys
+    return Shadow(t, total(keys, -1), a.values.sum(-1), a.doubt.any(-1))
 
 
-def _kept(found: Shadow, shape: tuple[int, ...], a: Shadow, axis: Any, *, keepdims: bool) -> Shadow:
-    if keepdims:
-        return found.moved(np.reshape, shape)
-    axes = _axes(a, axis)
-    return found.moved(np.reshape, tuple(size for place, size in enumerate(a.shape) if place not in axes))
+def _multiplied(t: Trace, a: Shadow) -> Shadow:
+    keys = reduce(mul, np.moveaxis(a.keys, -1, 0))
+    return Shadow(t, keys, a.values.prod(-1), a.doubt.any(-1))
 
 
-def _sum(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
-    a = t.lift(a)
-    if a.values.dtype == np.bool_:
-        return Shadow(
-            t,
-            integer_keys(np.asarray(a.values.sum(axis, keepdims=keepdims))),
-            a.values.sum(axis, keepdims=keepdims),
-        )
-    flat, shape = _flattened(a, axis)
-    doubt = None if flat.doubt is None else np.asarray(flat.doubt.any(-1))
-    found = Shadow(t, total(flat.keys, -1), flat.values.sum(-1), doubt)
-    return t.note("sum", _kept(found, shape, a, axis, keepdims=keepdims), a)
+def _furthest(*, greatest: bool) -> Callable[[Trace, Shadow], Shadow]:
+    def choose(t: Trace, a: Shadow) -> Shadow:
+        values = (np.max if greatest else np.min)(a.values, -1)
+        best = a.values == values[..., None]
+        keys = np.where(best, a.keys, _U((1 << 64) - 1)).min(-1)
+        if t.gauge and greatest:
+            return Shadow(t, np.zeros_like(keys), values)
+        near = _near(t, a, Shadow(t, keys[..., None], values[..., None]))
+        return Shadow(t, keys, values, (a.doubt | (near & ~best)).any(-1))
+
+    return choose
 
 
-def _mean(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
-    a = t.lift(a)
-    count = np.prod([a.shape[place] for place in _axes(a, axis)])
-    return _ufunc(t, np.true_divide, _sum(t, a, axis, keepdims=keepdims), float(count))
+_sum, _max = _along("sum", _summed), _along("max", _furthest(greatest=True))
+_min, _prod = _along("min", _furthest(greatest=False)), _along("", _multiplied)
+_any = _along("", lambda t, a: Shadow(t, 0, a.values.any(-1), a.doubt.any(-1)))
+_all = _along("", lambda t, a: Shadow(t, 0, a.values.all(-1), a.doubt.any(-1)))
 
 
-def _variance(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
-    a = t.lift(a)
-    apart = a - _mean(t, a, axis, keepdims=True)
-    return _mean(t, apart * apart, axis, keepdims=keepdims)
+def _mean(t: Trace, a: Any, axis: Any = None, *, weights: Any = None, ddof: int = 0, **more: Any) -> Shadow:
+    if weights is not None:
+        raise refused("np.average has no weights here: divide a sum of products by the sum of weights")
+    found = _sum(t, a, axis, **more)
+    count = t.lift(float(t.lift(a).size // max(found.size, 1) - ddof))
+    return _called(t, "divide", [found, count], np.divide)
 
 
-def _extreme_along(t: Trace, a: Any, axis: Any, *, greatest: bool, keepdims: bool) -> Shadow:
-    a = t.lift(a)
-    flat, shape = _flattened(a, axis)
-    values = (np.max if greatest else np.min)(flat.values, -1)
-    best = flat.values == values[..., None]
-    keys = np.where(best, flat.keys, _U((1 << 64) - 1)).min(-1)
-    near = _near(
-        t,
-        flat.values,
-        np.broadcast_to(values[..., None], flat.shape),
-        (flat, Shadow(t, keys[..., None], values[..., None])),
-    )
-    doubt = _or(
-        None if flat.doubt is None else np.asarray(flat.doubt.any(-1)),
-        None if near is None else np.asarray((near & ~best).any(-1)),
-    )
-    if t.gauge and greatest:
-        keys, doubt = np.zeros_like(keys), None
-    found = _kept(Shadow(t, keys, values, doubt), shape, a, axis, keepdims=keepdims)
-    return t.note("max" if greatest else "min", found, a)
+def _variance(t: Trace, a: Any, axis: Any = None, **more: Any) -> Shadow:
+    apart = t.lift(a) - _mean(t, a, axis, keepdims=True)
+    return _mean(t, apart * apart, axis, **more)
 
 
-def _max(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
-    return _extreme_along(t, a, axis, greatest=True, keepdims=keepdims)
-
-
-def _min(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
-    return _extreme_along(t, a, axis, greatest=False, keepdims=keepdims)
-
-
-def _place_of_extreme(function: Callable[..., Array], *, greatest: bool) -> Callable[..., Shadow]:
+def _place_of_extreme(
+    function: Callable[..., Array], extreme: Callable[..., Shadow]
+) -> Callable[..., Shadow]:
     """argmax, argmin: indices, which rounding may turn where another element is as near."""
 
     def find(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
         a = t.lift(a)
         index = np.asarray(function(a.values, axis, keepdims=keepdims))
-        doubt = _extreme_along(t, a, axis, greatest=greatest, keepdims=keepdims).doubt
-        return Shadow(t, integer_keys(index), index, doubt)
+        return Shadow(t, integer_keys(index), index, extreme(t, a, axis, keepdims=keepdims).doubt)
 
     return find
-
-
-def _prod(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
-    a = t.lift(a)
-    flat, shape = _flattened(a, axis)
-    keys = flat.keys[..., 0]
-    for place in range(1, flat.shape[-1]):
-        keys = mul(keys, flat.keys[..., place])
-    return _kept(Shadow(t, keys, flat.values.prod(-1)), shape, a, axis, keepdims=keepdims)
 
 
 def _cumsum(t: Trace, a: Any, axis: Any = None, **more: Any) -> Shadow:
     a = t.lift(a)
     if axis is None:
         a, axis = a.moved(np.reshape, -1), 0
-    keys = np.moveaxis(a.keys, axis, 0).copy()
-    for place in range(1, len(keys)):
-        keys[place] = add(keys[place - 1], keys[place])
-    return t.note("sum", Shadow(t, np.moveaxis(keys, 0, axis), a.values.cumsum(axis), a.doubt), a)
+    keys = np.array([*accumulate(np.moveaxis(a.keys, axis, 0), add)], _U).reshape(
+        np.moveaxis(a.keys, axis, 0).shape
+    )
+    doubt = np.logical_or.accumulate(a.doubt, axis)
+    return t.note("sum", Shadow(t, np.moveaxis(keys, 0, axis), a.values.cumsum(axis), doubt), a)
 
 
 _REDUCED: dict[str, Callable[..., Shadow]] = {
-    "add": _sum, "maximum": _max, "minimum": _min, "multiply": _prod,
-    "logical_or": lambda t, a, axis, keepdims: Shadow(t, 0, np.any(a.values, axis, keepdims=keepdims)),
-    "logical_and": lambda t, a, axis, keepdims: Shadow(t, 0, np.all(a.values, axis, keepdims=keepdims)),
+    "add": _sum, "maximum": _max, "minimum": _min, "multiply": _prod, "logical_or": _any, "logical_and": _all,
 }  # fmt: skip
 
 
@@ -368,33 +315,27 @@ _REDUCED: dict[str, Callable[..., Shadow]] = {
 
 
 def _where(t: Trace, condition: Any, *choices: Any) -> Any:
-    truth = condition.values if isinstance(condition, Shadow) else np.asarray(condition)
+    condition = t.lift(condition)
     if not choices:
-        return np.nonzero(truth)
+        return np.nonzero(condition.values)
     a, b = map(t.lift, choices)
-    truth = truth.astype(np.bool_)
-    doubt = _doubts(a, b)
-    if isinstance(condition, Shadow) and condition.doubt is not None:
-        doubt = _or(doubt, condition.doubt & (a.keys != b.keys))
-    found = Shadow(t, np.where(truth, a.keys, b.keys), np.where(truth, a.values, b.values), doubt)
-    return t.note("where", found, a, b)
+    truth, doubt = condition.values.astype(np.bool_), condition.doubt & (a.keys != b.keys)
+    keys, values = np.where(truth, a.keys, b.keys), np.where(truth, a.values, b.values)
+    return _elementwise(t, "where", keys, values, a, b, doubt=doubt)
 
 
 def _clip(t: Trace, a: Any, low: Any = None, high: Any = None, **more: Any) -> Shadow:
     low, high = more.get("min", low), more.get("max", high)
-    found = t.lift(a)
-    if low is not None:
-        found = _extreme(t, found, t.lift(low), greatest=True)
-    return found if high is None else _extreme(t, found, t.lift(high), greatest=False)
+    found = t.lift(a) if low is None else _MAXIMUM(t, t.lift(a), t.lift(low))
+    return found if high is None else _MINIMUM(t, found, t.lift(high))
 
 
 def _several(function: Callable[..., Array]) -> Callable[..., Shadow]:
     def join(t: Trace, arrays: Any, *args: Any, **more: Any) -> Shadow:
         a = [t.lift(each) for each in arrays]
-        masks = [np.zeros(each.shape, np.bool_) if each.doubt is None else each.doubt for each in a]
-        doubt = function(masks, *args, **more) if any(each.doubt is not None for each in a) else None
-        keys = function([each.keys for each in a], *args, **more)
-        return Shadow(t, keys, function([each.values for each in a], *args, **more), doubt)
+        parts = ([getattr(each, name) for each in a] for name in ("keys", "values", "doubt"))
+        keys, values, doubt = (function(each, *args, **more) for each in parts)
+        return Shadow(t, keys, values, doubt)
 
     return join
 
@@ -403,7 +344,7 @@ def _reordered(function: Callable[..., Array]) -> Callable[..., Shadow]:
     def move(t: Trace, a: Any, *args: Any, **more: Any) -> Shadow:
         plain = {name: plain_index(each) for name, each in more.items()}
         found = t.lift(a).moved(function, *map(plain_index, args), **plain)
-        found.doubt = _or(found.doubt, doubt_of_index(args[:1], found.shape))
+        found.doubt = found.doubt | doubt_of_index(args[:1], found.shape)
         return found
 
     return move
@@ -420,19 +361,10 @@ def _like(value: float) -> Callable[..., Shadow]:
     return make
 
 
-def _zeroed(function: Callable[..., Array]) -> Callable[..., Shadow]:
-    """tril, triu: elements elsewhere are 0."""
-
-    def make(t: Trace, a: Any, k: int = 0) -> Shadow:
-        return t.lift(a).moved(function, k)
-
-    return make
-
-
 def _split(function: Callable[..., Any]) -> Callable[..., list[Shadow]]:
     def cut(t: Trace, a: Shadow, *args: Any, **more: Any) -> list[Shadow]:
-        keys, values = function(a.keys, *args, **more), function(a.values, *args, **more)
-        return [Shadow(t, *pair) for pair in zip(keys, values, strict=True)]
+        parts = (function(each, *args, **more) for each in (a.keys, a.values, a.doubt))
+        return [Shadow(t, *each) for each in zip(*parts, strict=True)]
 
     return cut
 
@@ -443,15 +375,10 @@ def _padded(t: Trace, a: Shadow, width: Any, mode: str = "constant", **more: Any
     return a.moved(np.pad, width, mode=mode)
 
 
-def _outer(t: Trace, a: Any, b: Any) -> Shadow:
-    a, b = (t.lift(each).moved(np.reshape, -1) for each in (a, b))
-    return _ufunc(t, np.multiply, a.moved(np.expand_dims, 1), b.moved(np.expand_dims, 0))
-
-
 def _round(t: Trace, a: Any, decimals: int = 0, **more: Any) -> Shadow:
     if decimals:
         raise refused("np.round to decimals has no formula")
-    return _ufunc(t, np.rint, t.lift(a))
+    return _called(t, "rint", [t.lift(a)], np.rint)
 
 
 def _einsum(t: Trace, subscripts: str, *arrays: Any, **more: Any) -> Shadow:
@@ -504,7 +431,7 @@ def _converted(t: Trace, a: Shadow, dtype: Any, **more: Any) -> Shadow:
             return Shadow(t, a.keys, a.values.astype(kind).astype(np.float64), a.doubt)
         values = a.values.astype(kind).astype(np.int64)
         if a.values.dtype.kind == "f" and (a.values != np.trunc(a.values)).any():
-            a = _ufunc(t, np.trunc, a)
+            a = _called(t, "trunc", [a], np.trunc)
     keys = np.where(values == a.values, a.keys, hashed(f"low {kind.itemsize} bytes", a.keys))
     if a.values.dtype == np.bool_:
         keys = integer_keys(values)
@@ -525,38 +452,27 @@ def _viewed(t: Trace, a: Shadow, dtype: Any) -> Shadow:
 
 
 _MOVING = (
-    *(
-        np.transpose,
-        np.swapaxes,
-        np.moveaxis,
-        np.reshape,
-        np.ravel,
-        np.expand_dims,
-        np.squeeze,
-        np.broadcast_to,
-    ),
-    *(np.repeat, np.tile, np.flip, np.roll, np.take, np.take_along_axis, np.copy, np.diagonal, np.rot90),
-    *(np.rollaxis, np.atleast_1d, np.atleast_2d, np.delete),
+    *(np.transpose, np.swapaxes, np.moveaxis, np.reshape, np.ravel, np.expand_dims, np.squeeze, np.rot90),
+    *(np.repeat, np.tile, np.flip, np.roll, np.take, np.take_along_axis, np.copy, np.diagonal, np.rollaxis),
+    *(np.atleast_1d, np.atleast_2d, np.delete, np.broadcast_to, np.tril, np.triu),
 )
 _JOINING = (np.concatenate, np.stack, np.vstack, np.hstack, np.column_stack)
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **{function: _reordered(function) for function in _MOVING},
     **{function: _several(function) for function in _JOINING},
-    **{function: _zeroed(function) for function in (np.tril, np.triu)},
     **{function: _split(function) for function in (np.split, np.array_split)},
     np.where: _where, np.clip: _clip, np.sum: _sum, np.mean: _mean, np.average: _mean, np.var: _variance,
     np.std: lambda t, *args, **more: np.sqrt(_variance(t, *args, **more)),
     np.max: _max, np.amax: _max, np.min: _min, np.amin: _min, np.prod: _prod, np.cumsum: _cumsum,
-    np.argmax: _place_of_extreme(np.argmax, greatest=True),
-    np.argmin: _place_of_extreme(np.argmin, greatest=False),
+    np.argmax: _place_of_extreme(np.argmax, _max), np.argmin: _place_of_extreme(np.argmin, _min),
     np.argsort: lambda t, a, *args, **more: np.argsort(a.values, *args, **more),
-    np.dot: lambda t, a, b: _matmul(t, t.lift(a), t.lift(b)), np.outer: _outer, np.einsum: _einsum,
-    np.inner: lambda t, a, b: _matmul(t, t.lift(a), t.lift(b).moved(np.swapaxes, -1, -2)),
+    np.dot: _matmul, np.einsum: _einsum,
+    np.outer: lambda t, *ab: of_ufunc(t, np.multiply, "outer", [t.lift(x).moved(np.ravel) for x in ab], {}),
+    np.inner: lambda t, a, b: _matmul(t, a, t.lift(b).moved(np.swapaxes, -1, -2)),
     np.zeros_like: _like(0.0), np.ones_like: _like(1.0), np.full_like: _like(0.0), np.empty_like: _like(0.0),
     np.pad: _padded, np.round: _round, np.around: _round,
     np.shape: lambda t, a: a.shape, np.ndim: lambda t, a: a.ndim, np.size: lambda t, a: a.size,
-    np.any: lambda t, a, axis=None, keepdims=False: _REDUCED["logical_or"](t, a, axis, keepdims),
-    np.all: lambda t, a, axis=None, keepdims=False: _REDUCED["logical_and"](t, a, axis, keepdims),
+    np.any: _any, np.all: _all,
     np.nonzero: lambda t, a: np.nonzero(a.values), np.result_type: lambda t, *a: np.dtype(np.float64),
 }  # fmt: skip
 METHODS: dict[str, Callable[..., Any]] = {
@@ -564,22 +480,17 @@ METHODS: dict[str, Callable[..., Any]] = {
     for function, known in FUNCTIONS.items()
     if hasattr(np.ndarray, function.__name__)
 } | {
-    "astype": _converted,
-    "view": _viewed,
-    "flatten": _reordered(np.ravel),
-    "item": lambda t, a: a.values.item(),
-    "tolist": lambda t, a: a.values.tolist(),
+    "astype": _converted, "view": _viewed, "flatten": _reordered(np.ravel), "max": _max, "min": _min,
+    "item": lambda t, a: a.values.item(), "tolist": lambda t, a: a.values.tolist(),
     "reshape": lambda t, a, *shape: a.moved(np.reshape, shape[0] if len(shape) == 1 else shape),
     "transpose": lambda t, a, *axes: a.moved(np.transpose, axes[0] if len(axes) == 1 else axes or None),
-    "max": _max,
-    "min": _min,
-}
+}  # fmt: skip
 
 
 def listed() -> str:
     """Return the names of what a reference may use."""
     functions = sorted({function.__name__ for function in FUNCTIONS})
-    ufuncs = sorted({*_BINARY, *_UNARY, *_SPECIAL, *_COMPARED, *_TRUTHS, *_BITS} - {"erf", "erfc"})
+    ufuncs = sorted({*_BINARY, *_FUNCTIONS, *_SPECIAL, *_COMPARED, *_TRUTHS, *_BITS} - {"erf", "erfc"})
     return ", ".join([*ufuncs, *functions])
 
 

@@ -16,19 +16,17 @@ import numpy as np
 
 from ...machine.bind.value_types import bits_of
 from ...machine.run.events import MatrixExecution
-from ...machine.run.pending import Pending
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes, Values
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import Offsets
 from .formula_values import FormulaValues
-from .key_store import KeyStore, Turn, spread
+from .key_store import Turn, spread
 from .keys.finite_fields import Keys
 from .keys.key_cells import Cells
 from .keys.key_reading import KeyReader
 from .moves import Handler, Moves
-from .provenance import Provenance, place_of_wave
-from .provenance import Step as Made
+from .provenance import Provenance
 from .rules import arithmetic_rules, bit_rules
 from .rules.keyed_statements import Element, Statement
 from .rules.rule_calls import Call, Outcome, Rule
@@ -36,7 +34,7 @@ from .rules.rule_calls import Call, Outcome, Rule
 RULES: dict[str, Rule] = arithmetic_rules.RULES | bit_rules.RULES
 
 
-class Algebra(KeyStore):
+class Algebra(Moves):
     """The keys of a launch. Give it to ``kernel(..., observers=[algebra])``; one instance observes all waves.
 
     ``bind`` is called with the first wave, to put keys on arguments. ``provenance`` is kept where it is
@@ -58,7 +56,6 @@ class Algebra(KeyStore):
     ) -> None:
         super().__init__(reader, by_value, provenance)
         self.at_zero, self.values = at_zero, values
-        self.moves = Moves(self)
         self._bind: Callable[[Algebra, Wave], None] | None = bind
 
     # --- statements ---
@@ -91,7 +88,7 @@ class Algebra(KeyStore):
 
     def _handler(self, statement: Statement) -> Handler:
         """Return what executes a statement and keeps its keys."""
-        own = self.moves.handlers.get(statement.meaning)
+        own = self.handlers.get(statement.meaning)
         if own is not None:
             return own
         decides = statement.meaning in ("control", "decision", "count") or statement.operation is None
@@ -151,9 +148,10 @@ class Algebra(KeyStore):
             element = outcome.element or call.element
             outcome = self._by_value(wave, lanes, call, outcome, element)
             assert outcome.keys is not None
-            if outcome.name:
-                self._note(wave, lanes, statement, outcome)
-            cells = _cells_of(outcome.keys, element, width, statement.pc)
+            for number, made in enumerate(outcome.keys if outcome.name else ()):
+                own = (np.broadcast_to(x, outcome.keys.shape)[number] for x in outcome.operands)
+                self.made(turn, outcome.name, made, own, lanes.index)
+            cells = _cells_of(outcome.keys, element, width)
         assert cells is not None
         if not call.live.all():
             cells = cells.merged(call.live, None)
@@ -174,19 +172,6 @@ class Algebra(KeyStore):
         name, argument, keys = found
         return Outcome(keys[None], None, name, (argument,), element)
 
-    def _note(self, wave: Wave, lanes: Lanes, statement: Statement, outcome: Outcome) -> None:
-        if self.provenance is None or outcome.keys is None:
-            return
-        operands = tuple(
-            np.broadcast_to(each, outcome.keys.shape) if each.ndim > 1 else each for each in outcome.operands
-        )
-        for number, made in enumerate(outcome.keys):
-            own = tuple(each[number] if each.ndim > 1 else each for each in operands)
-            by_value = statement.pc in self.by_value.places
-            self.provenance.step(
-                Made(statement.pc, outcome.name, made, own, lanes.index, place_of_wave(wave), by_value)
-            )
-
     # --- events ---
 
     def met(self, wave: Wave, lanes: Lanes, members: Values, orders: bool) -> None:
@@ -201,49 +186,24 @@ class Algebra(KeyStore):
         """Note what a statement writes."""
         self.accesses.append(access)
 
-    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
-        """Note what a statement updates, and its content."""
-        self.moves.updating(access)
-
-    def copying(self, wave: Wave, access: MemoryAccess) -> None:
-        """Take the cells that cp.async copies."""
-        self.moves.copying(wave, access)
-
-    def landed(self, wave: Wave, access: MemoryAccess) -> None:
-        """Put the cells of cp.async."""
-        self.moves.landed(wave, access)
-
     def passed(self, wave: Wave, lanes: Lanes, source: Offsets, target: Offsets, size: int) -> None:
         """Copy the cells of a variable of a call."""
         memory = self.memory(wave.memories.local, wave)
         memory.store(target, size, memory.load(source, size), -1)
 
-    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """Take the cells of registers that an operation stores later."""
-        self.moves.issued(wave, path, pending)
-
-    def fetched(self, wave: Wave, pending: Pending) -> None:
-        """Take the cells that an operation has read."""
-        self.moves.fetched(wave, pending)
-
-    def completed(self, wave: Wave, pending: Pending) -> None:
-        """Put the cells of an operation."""
-        self.moves.completed(wave, pending)
-
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """Multiply keys as an instruction has multiplied values."""
-        self.moves.matrices.multiplied(wave, execution)
+        self.matrices.multiplied(wave, execution)
 
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Forget the cells of a wave that has ended."""
         if not wave.alive:
             self.forget_wave(wave)
-            self.moves.forget_wave(wave)
 
 
-def _cells_of(keys: Keys, element: Element, width: int, pc: int) -> Cells:
+def _cells_of(keys: Keys, element: Element, width: int) -> Cells:
     """Return the cells of a register that holds numbers; integers fill it, extended."""
     kind, size, count = element
     size = width if count == 1 and kind in ("s", "u") else size
-    found = Cells.of(keys, kind, size, pc)
+    found = Cells.of(keys, kind, size)
     return found if found.width == width else found.resized(width)

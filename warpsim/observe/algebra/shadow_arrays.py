@@ -8,11 +8,14 @@ error that points at the user's line.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -20,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ...base.errors import Location, OperandError
+from ...base.errors import OperandError
 from .keys.constant_keys import integer_keys
 from .keys.finite_fields import Keys
 from .keys.key_cells import Mask
@@ -124,40 +127,19 @@ def _values(array: Array) -> Array:
 
 class Shadow(NDArrayOperatorsMixin):
     """An array of keys and of values. ``doubt`` marks elements whose formula hangs on a decision that
-    rounding may turn; None for none. ``name`` is that of an argument, of which no element may be changed.
+    rounding may turn. ``name`` is that of an argument, of which no element may be changed.
     """
 
     __array_priority__ = 1000
 
-    def __init__(
-        self, trace: Trace, keys: Any, values: Any, doubt: Mask | None = None, name: str = ""
-    ) -> None:
+    def __init__(self, trace: Trace, keys: Any, values: Any, doubt: Any = False, name: str = "") -> None:
         self.trace, self.keys, self.values = trace, np.asarray(keys, np.uint64), np.asarray(values)
         if self.keys.shape != self.values.shape:
             self.keys = np.broadcast_to(self.keys, self.values.shape)
-        self.doubt, self.name = doubt, name
+        self.doubt: Mask = np.broadcast_to(np.asarray(doubt, np.bool_), self.values.shape)
+        self.name = name
 
     # --- what arrays have ---
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape."""
-        return self.values.shape
-
-    @property
-    def ndim(self) -> int:
-        """Axes."""
-        return self.values.ndim
-
-    @property
-    def size(self) -> int:
-        """Elements."""
-        return self.values.size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64, int64 or bool."""
-        return self.values.dtype
 
     @property
     def T(self) -> Shadow:
@@ -190,16 +172,14 @@ class Shadow(NDArrayOperatorsMixin):
 
     def moved(self, function: Callable[..., Array], *args: Any, **more: Any) -> Shadow:
         """Return the array with its elements in another order."""
-        doubt = None if self.doubt is None else function(self.doubt, *args, **more)
-        keys, values = function(self.keys, *args, **more), function(self.values, *args, **more)
+        keys, values, doubt = (function(each, *args, **more) for each in (self.keys, self.values, self.doubt))
         return Shadow(self.trace, keys, values, doubt, self.name)
 
     def __getitem__(self, index: Any) -> Shadow:
         place = plain_index(index)
         found = self.moved(lambda array: array[place])
-        doubt = doubt_of_index(index if isinstance(index, tuple) else (index,), found.shape)
-        if doubt is not None:
-            found.doubt = doubt if found.doubt is None else found.doubt | doubt
+        indices = index if isinstance(index, tuple) else (index,)
+        found.doubt = found.doubt | doubt_of_index(indices, found.shape)
         return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -211,12 +191,13 @@ class Shadow(NDArrayOperatorsMixin):
         if given.values.dtype.kind == "f" and self.values.dtype.kind != "f":
             self.values = self.values.astype(np.float64)
         self.keys[place], self.values[place] = given.keys, given.values
-        if given.doubt is not None:
-            self.doubt = np.zeros(self.shape, np.bool_) if self.doubt is None else self.doubt
-            self.doubt[place] = given.doubt
+        self.doubt = self.doubt.copy()
+        self.doubt[place] = given.doubt
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method as the function of NumPy of the same name."""
+        """Return an attribute of the values, or a method as the function of NumPy of the same name."""
+        if name in ("shape", "ndim", "size", "dtype"):
+            return getattr(self.values, name)
         function = self.trace.answers.methods.get(name)
         if function is None or name.startswith("__"):
             if name.startswith("_"):
@@ -243,16 +224,12 @@ def plain_index(index: Any) -> Any:
     return index.values if isinstance(index, Shadow) else index
 
 
-def doubt_of_index(index: tuple[Any, ...], shape: tuple[int, ...]) -> Mask | None:
-    """Return which elements of a shape were chosen by indices in doubt; None for none.
-
-    All of them where the indices are not its first axes.
+def doubt_of_index(index: tuple[Any, ...], shape: tuple[int, ...]) -> Mask:
+    """Return which elements of a shape were chosen by indices in doubt: all, where these are not its first
+    axes.
     """
-    masks = [each.doubt for each in index if isinstance(each, Shadow) and each.doubt is not None]
-    if not masks:
-        return None
-    doubt: Mask = np.logical_or.reduce(np.broadcast_arrays(*masks))
-    if shape[: doubt.ndim] != doubt.shape:
+    doubt: Mask = reduce(np.logical_or, [x.doubt for x in index if isinstance(x, Shadow)], np.zeros((), bool))
+    if not doubt.any() or shape[: doubt.ndim] != doubt.shape:
         return np.full(shape, doubt.any())
     return np.broadcast_to(doubt.reshape(*doubt.shape, *(1,) * (len(shape) - doubt.ndim)), shape)
 
@@ -283,4 +260,38 @@ def refused(message: str) -> ReferenceError:
     return ReferenceError(f"{line.file}:{line.number}: {message}\n  {line.text}")
 
 
-__all__ = ["Location", "Operation", "ReferenceError", "Shadow", "Trace", "refused", "user_line"]
+# --- arrays that a reference creates ---------------------------------------------------------------------
+
+_CREATING = (np.zeros, np.ones, np.empty, np.full)
+
+
+class _NumPy:
+    """NumPy, where arrays of numbers are created as shadows; those of truth values are plain."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(np, name)
+        if not any(found is each for each in _CREATING):
+            return found
+
+        def create(*args: Any, **more: Any) -> Any:
+            made = np.zeros(*args, **more) if name == "empty" else found(*args, **more)
+            return self._trace.lift(made) if made.dtype.kind in "iuf" else made
+
+        return create
+
+
+@contextmanager
+def created_in(reference: Callable[..., Any], trace: Trace) -> Iterator[None]:
+    """Let what the module of a reference creates, as by np.zeros, be shadows: no argument asks NumPy then, so
+    the names by which the module knows NumPy lead to a stand-in.
+    """
+    names: dict[str, Any] = getattr(inspect.unwrap(reference), "__globals__", {})
+    own = [name for name, value in names.items() if value is np]
+    names.update(dict.fromkeys(own, _NumPy(trace)))
+    try:
+        yield
+    finally:
+        names.update(dict.fromkeys(own, np))

@@ -12,9 +12,9 @@ a tensor core is found by value_flow.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -75,11 +75,21 @@ class Reach:
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity(Displayed):
-    """The statements that a launch executed, and what values that chips may not have may have reached."""
+    """The statements that a launch executed, and what values that chips may not have may have ``reached``,
+    which is found when it is asked for.
+    """
 
     classes: tuple[StatementClass, ...] = ()
-    reached: tuple[Reach, ...] = ()
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LABELS, 0))  # of executions
+    find: Callable[[], tuple[Reach, ...]] = field(default=tuple, repr=False, compare=False)
+
+    @cached_property
+    def reached(self) -> tuple[Reach, ...]:
+        """Where values that chips may not have may have got to."""
+        return self.find()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "reached": self.reached, "find": tuple}
 
     def __str__(self) -> str:
         shown = ", ".join(f"{label} {count:,}" for label, count in self.counts.items() if count)
@@ -133,8 +143,15 @@ def fidelity_of(module: Module, counts: npt.ArrayLike, shown: Shown, arguments: 
     )
     totals = {label: sum(kind.executions for kind in classes if kind.fidelity == label) for label in LABELS}
     sources = {pc for pc, kind in labels.items() if kind[1] in (SCHEDULED, "approximate")}
-    found_at = arrivals(module, executed, sources, arguments)
-    return Fidelity(classes=classes, reached=tuple(_reach(module, at) for at in found_at), counts=totals)
+    find = partial(_reaches, module, executed, sources, arguments)
+    return Fidelity(classes=classes, counts=totals, find=find)
+
+
+def _reaches(
+    module: Module, executed: Sequence[tuple[int, Record]], sources: set[int], arguments: Arguments
+) -> tuple[Reach, ...]:
+    """Return what results of some statements may have reached."""
+    return tuple(_reach(module, each) for each in arrivals(module, executed, sources, arguments))
 
 
 def _reach(module: Module, arrival: Arrival) -> Reach:

@@ -25,7 +25,6 @@ from ...isa.formats import FORMATS
 from ...machine.host.tensor_maps import ArrayMap, BufferMap
 from ...machine.run.wave import Record
 from ...observe.algebra.builtin_references import BUILT_IN
-from ...observe.algebra.created_arrays import created_in
 from ...observe.algebra.equivalence import Equivalence, Output, Parted, Stored, output_of
 from ...observe.algebra.formula_values import FormulaValues
 from ...observe.algebra.keys.key_reading import KeyReader, numbers
@@ -34,7 +33,7 @@ from ...observe.algebra.locating.located_record import user_location
 from ...observe.algebra.numpy_functions import trace_of
 from ...observe.algebra.observer import Algebra
 from ...observe.algebra.provenance import Provenance
-from ...observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
+from ...observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace, created_in
 
 Array = npt.NDArray[Any]
 Reference = Callable[..., Any]

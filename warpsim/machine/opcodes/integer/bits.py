@@ -32,7 +32,6 @@ def _operation(
         results=(result,),
         sources=sources,
         compute=lambda *values: (compute(*values),),
-        single=compute,
         bytes=limited,
     )
 

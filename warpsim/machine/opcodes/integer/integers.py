@@ -52,9 +52,7 @@ def _wrapping(function: Any) -> Callable[[str], Operation]:
 
 
 def _binary(result: str, sources: tuple[str, ...], function: Callable[..., Values]) -> Operation:
-    return Operation(
-        results=(result,), sources=sources, compute=lambda *values: (function(*values),), single=function
-    )
+    return Operation(results=(result,), sources=sources, compute=lambda *values: (function(*values),))
 
 
 def clamped(total: Values) -> Values:

@@ -32,7 +32,6 @@ _FLOATS = {name: each for name, each in FORMATS.items() if each.is_float and not
 _NAMED = ("s", "u", *_FLOATS)
 KINDS = {name: number for number, name in enumerate(_NAMED, 1)}
 NAMES = {number: name for name, number in KINDS.items()}
-SIZES = {name: each.bits // 8 for name, each in _FLOATS.items() if each.bits > 8}  # bytes; of other floats 1
 PAIRED = next(name for name, each in _FLOATS.items() if each.bits == 4)  # two codes share a byte
 
 
@@ -58,42 +57,41 @@ class Cells:
 
     Where lanes hold numbers of one format side by side, or nothing, ``kind`` and ``size`` are those of the
     numbers, ``numbers (count, lanes)`` their keys, and ``there (lanes,)`` the lanes that do, None for all.
-    Otherwise ``kind`` is "". ``writer`` is the statement that made or copied the cells, or those of each lane
-    ``(lanes,)``; -1 for none.
+    Otherwise ``kind`` is "".
     """
 
-    __slots__ = ("_keys", "_tags", "kind", "numbers", "size", "there", "width", "writer")
+    __slots__ = ("_keys", "_tags", "kind", "numbers", "size", "there", "width")
 
-    def __init__(self, keys: Any, tags: Any, writer: Any = -1) -> None:
-        self._keys, self._tags, self.writer, self.width = keys, tags, writer, len(keys)
+    def __init__(self, keys: Any, tags: Any) -> None:
+        self._keys, self._tags, self.width = keys, tags, len(keys)
         self.kind, self.size = "", 0
         self.numbers: Keys = _NONE
         self.there: Mask | None = None
 
     @classmethod
-    def of(cls, keys: Keys, kind: str, size: int, writer: Any = -1, there: Mask | None = None) -> Cells:
+    def of(cls, keys: Keys, kind: str, size: int, there: Mask | None = None) -> Cells:
         """Return cells that hold a number in each lane, of keys ``(lanes,)``, or several ``(count, lanes)``;
         where lanes without are given, their keys are 0.
         """
         found = cls.__new__(cls)
         found.numbers = keys if keys.ndim > 1 else keys[None]
-        found.kind, found.size, found.writer = kind, size, writer
+        found.kind, found.size = kind, size
         found.there = None if there is None or there.all() else there
         found.width = len(found.numbers) * size
         found._keys = found._tags = None
         return found
 
     @classmethod
-    def joined(cls, parts: Sequence[Cells], writer: Any = -1) -> Cells:
+    def joined(cls, parts: Sequence[Cells]) -> Cells:
         """Return the cells of parts, the lowest first."""
         first = parts[0]
         if len(parts) == 1:
             return first
         if all(_alike(first, each) and first.there is each.there for each in parts):
             numbers = np.concatenate([each.numbers for each in parts])
-            return cls.of(numbers, first.kind, first.size, writer, first.there)
+            return cls.of(numbers, first.kind, first.size, first.there)
         keys = np.concatenate([part.keys for part in parts])
-        return cls(keys, np.concatenate([part.tags for part in parts]), writer)
+        return cls(keys, np.concatenate([part.tags for part in parts]))
 
     @classmethod
     def beside(cls, registers: Sequence[Cells | None], width: int, lanes: int) -> Cells | None:
@@ -107,7 +105,7 @@ class Cells:
             there = [
                 ~every if each is None else every if each.there is None else each.there for each in registers
             ]
-            return cls.of(numbers, first.kind, first.size, -1, np.concatenate(there))
+            return cls.of(numbers, first.kind, first.size, np.concatenate(there))
         full = [cls.empty(width, lanes) if each is None else each for each in registers]
         keys, tags = (np.concatenate([getattr(e, name) for e in full], axis=1) for name in ("keys", "tags"))
         return cls(keys, tags)
@@ -176,23 +174,22 @@ class Cells:
             return self
         if self.kind and first % self.size == size % self.size == 0:
             some = self.numbers[first // self.size : (first + size) // self.size]
-            return Cells.of(some, self.kind, self.size, self.writer, self.there)
-        return Cells(self.keys[first : first + size], self.tags[first : first + size], self.writer)
+            return Cells.of(some, self.kind, self.size, self.there)
+        return Cells(self.keys[first : first + size], self.tags[first : first + size])
 
     def resized(self, width: int) -> Cells:
         """Return the low bytes, or more bytes without keys above."""
         if width <= self.width:
             return self.part(0, width)
-        return Cells.joined([self, Cells.empty(width - self.width, self.lanes)], self.writer)
+        return Cells.joined([self, Cells.empty(width - self.width, self.lanes)])
 
     def of_lanes(self, index: Any) -> Cells:
         """Return the cells of some lanes, by number."""
-        writer = self.writer[index] if np.ndim(self.writer) else self.writer
         if self.kind:
             there = None if self.there is None else self.there[index]
             if there is None or there.any():
-                return Cells.of(self.numbers[:, index], self.kind, self.size, writer, there)
-        return Cells(self.keys[:, index], self.tags[:, index], writer)
+                return Cells.of(self.numbers[:, index], self.kind, self.size, there)
+        return Cells(self.keys[:, index], self.tags[:, index])
 
     def merged(self, mask: Mask, others: Cells | None) -> Cells | None:
         """Return these cells where a mask of lanes is set, others elsewhere; None where no key is left."""
@@ -200,7 +197,6 @@ class Cells:
             return self._only(mask)
         if others.kind and not self.any:
             return others._only(~mask)
-        writer = self.writer if self.writer is others.writer else np.where(mask, self.writer, others.writer)
         if _alike(self, others):
             numbers: Keys = np.where(mask, self.numbers, others.numbers)
             there = None
@@ -208,9 +204,9 @@ class Cells:
                 there = np.where(mask, _mask(self), _mask(others))
                 if not there.any():
                     return None
-            return Cells.of(numbers, self.kind, self.size, writer, there)
+            return Cells.of(numbers, self.kind, self.size, there)
         keys, tags = np.where(mask, self.keys, others.keys), np.where(mask, self.tags, others.tags)
-        return Cells(keys, tags, writer) if tags.any() else None
+        return Cells(keys, tags) if tags.any() else None
 
     def _only(self, mask: Mask) -> Cells | None:
         """Return the cells of a mask of lanes alone; None where these have no keys."""
@@ -218,11 +214,11 @@ class Cells:
             there = mask if self.there is None else mask & self.there
             if not there.any():
                 return None
-            return Cells.of(self.numbers * there, self.kind, self.size, self.writer, there)
+            return Cells.of(self.numbers * there, self.kind, self.size, there)
         tags = self.tags * mask
-        return Cells(self.keys * mask, tags, self.writer) if tags.any() else None
+        return Cells(self.keys * mask, tags) if tags.any() else None
 
-    def rearranged(self, groups: int, places: npt.NDArray[np.intp], writer: Any = -1) -> Cells:
+    def rearranged(self, groups: int, places: npt.NDArray[np.intp]) -> Cells:
         """Return ``(bytes, groups * n)``: of each group of lanes the bytes ``places (n, bytes)``, counted
         lane by lane.
         """
@@ -231,14 +227,14 @@ class Cells:
         if size and (self.there is None or self.there.all()) and _in_rows(places, size):
             flat = self.numbers.T.reshape(groups, -1)
             found = flat[:, places[:, ::size] // size].reshape(groups * count, width // size)
-            return Cells.of(np.ascontiguousarray(found.T), self.kind, size, writer)
+            return Cells.of(np.ascontiguousarray(found.T), self.kind, size)
         keys, tags = (
             np.ascontiguousarray(
                 np.ascontiguousarray(each.T).reshape(groups, -1)[:, places].reshape(groups * count, width).T
             )
             for each in (self.keys, self.tags)
         )
-        return Cells(keys, tags, writer)
+        return Cells(keys, tags)
 
 
 def _alike(a: Cells, b: Cells) -> bool:
@@ -267,7 +263,7 @@ class MemoryCells:
         self.keys, self.tags = np.zeros(data.size, _U), np.zeros(data.size, _T)
         self.writers = np.full(data.size, -1, np.int32)
 
-    def load(self, offsets: npt.NDArray[np.int64], size: int, writer: Any = -1) -> Cells | None:
+    def load(self, offsets: npt.NDArray[np.int64], size: int) -> Cells | None:
         """Return the cells of so many bytes at each offset, None where they have no keys."""
         tags = _rows(self.tags, offsets, size)
         if not tags.any():
@@ -279,9 +275,9 @@ class MemoryCells:
             wanted = np.resize(np.arange(first, first + own, dtype=_T), size)
             if (tags == (wanted if some.all() else wanted * some[:, None])).all():
                 numbers = self.keys[offsets + np.arange(0, size, own)[:, None]]
-                return Cells.of(numbers, NAMES[first >> 8], own, writer, some)
+                return Cells.of(numbers, NAMES[first >> 8], own, some)
         keys = np.ascontiguousarray(_rows(self.keys, offsets, size).T)
-        return Cells(keys, np.ascontiguousarray(tags.T) & _T(0xFFFF - LOOSE), writer)
+        return Cells(keys, np.ascontiguousarray(tags.T) & _T(0xFFFF - LOOSE))
 
     def of_bytes(self, places: Any) -> tuple[Keys, Tags]:
         """Return the keys and the tags of bytes, in any shape."""

@@ -2,10 +2,9 @@
 
 All bytes of one number of the type: its key. Bytes without keys: the constant of their bits. A part of a
 wider integer, or several narrow integers: by their bits. A float made of integer bits below a constant
-exponent:
-2^e times (1 + the bits). bf16 is the upper half of an f32. An integer read as a float, as an array of uint16
-that holds bf16, is ``cast``: a function of the integer that the type names; which types arrays are read as
-is kept. Whatever else is a hash of all bytes, which no reference has.
+exponent: 2^e times (1 + the bits). bf16 is the upper half of an f32. An integer read as a float, as an array
+of uint16 that holds bf16, is ``cast``: a function of the integer that the type names; which types arrays are
+read as is kept. Whatever else is a hash of all bytes, which no reference has.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import numpy.typing as npt
 from ....isa.codes import values_of
 from ....isa.formats import FORMATS, Format
 from .constant_keys import ConstantKeys, integer_keys, two_to
-from .finite_fields import ONE, ZERO, Keys, add, hashed, key_of, mul, neg, sub
+from .finite_fields import ONE, ZERO, Keys, add, hashed, mul, neg, sub
 from .key_bits import BitTable, constant_rows, weighted
-from .key_cells import KINDS, NAMES, PAIRED, SIZES, Cells, Mask, tag_of
+from .key_cells import NAMES, PAIRED, Cells, Mask, tag_of
 
 _U, _T = np.uint64, np.uint16
 Values = npt.NDArray[Any]
@@ -165,15 +164,6 @@ class KeyReader:
         self.casts.setdefault(name, set()).update(_some(keys))
         return hashed(name, keys)
 
-    def multiplied(self, cells: Cells | None, bits: Values, kind: str, size: int, place: int = 0) -> Keys:
-        """Return ``read`` of a matrix's element; integers of the other sign are noted as casts."""
-        other = {"s": "u", "u": "s"}.get(kind)
-        if cells is not None and other is not None and cells.kind in ("", other):
-            some = cells.tags[place] == tag_of(other, size)
-            if some.any():
-                self.casts.setdefault(f"as {kind}{8 * size}", set()).update(_some(cells.keys[place][some]))
-        return self.read(cells, bits, kind, size, place)
-
     def elements(self, cells: Cells | None, bits: Values, element: Format, count: int) -> Keys:
         """Return ``(count, lanes)``: the elements of a matrix in words, the lowest first."""
         kind = element.name if element.is_float else element.name[0]
@@ -187,7 +177,12 @@ class KeyReader:
         whole = None if cells is None or cells.there is not None else self._whole(cells, kind, size)
         if whole is not None:
             return whole
-        return np.stack([self.multiplied(cells, bits, kind, size, size * place) for place in range(count)])
+        other = {"s": "u", "u": "s"}.get(kind)
+        for place in range(0, size * count, size):  # integers of the other sign are casts
+            if cells is not None and other is not None and cells.kind in ("", other):
+                some = cells.tags[place] == tag_of(other, size)
+                self.casts.setdefault(f"as {kind}{8 * size}", set()).update(_some(cells.keys[place][some]))
+        return np.stack([self.read(cells, bits, kind, size, size * place) for place in range(count)])
 
     # --- two numbers in a byte ---
 
@@ -204,13 +199,10 @@ class KeyReader:
         own = bits >> bits.dtype.type(8 * byte)
         halves = [own & bits.dtype.type(15), own >> bits.dtype.type(4) & bits.dtype.type(15)]
         if kind == "s":
-            values = [(half.astype(np.int64) ^ 8) - 8 for half in halves]
-            found = np.stack([integer_keys(half) for half in values])
+            found = np.stack([integer_keys((half.astype(np.int64) ^ 8) - 8) for half in halves])
         else:
             found = np.stack([self.constant(half.astype(np.uint8), kind, 1) for half in halves])
-        if cells is None:
-            return found
-        for tag, some, keys in cells.tagged(byte):
+        for tag, some, keys in () if cells is None else cells.tagged(byte):
             found[:, some] = self._nibbles_of(keys, tag, kind)
         return found
 
@@ -218,14 +210,11 @@ class KeyReader:
         """Return ``(2, n)`` of bytes with a tag."""
         held, place = NAMES[tag >> 8], tag & 15
         if held == kind == PAIRED:
-            pairs = [self._pairs[key] for key in keys.tolist()]
-            return np.array(pairs, _U).T
-        if held in ("s", "u") and kind in ("s", "u"):
-            rows, known = self._byte(keys, tag)
-            if known.all():
-                return np.stack(
-                    [self.bits.number(rows[:, first : first + 4], signed=kind == "s") for first in (0, 4)]
-                )
+            return np.array([self._pairs[key] for key in keys.tolist()], _U).T
+        rows, known = self._byte(keys, tag)
+        if kind in ("s", "u") and known.all():
+            halves = rows[:, :4], rows[:, 4:]
+            return np.stack([self.bits.number(half, signed=kind == "s") for half in halves])
         if held in ("s", "u"):
             return np.stack([self.cast(keys, f"nibble {2 * place + half} as {kind}") for half in (0, 1)])
         return np.stack([hashed(f"nibble {half} of {tag} as {kind}", keys) for half in (0, 1)])
@@ -242,79 +231,47 @@ class _Piece:
 
     def of_lanes(self, chosen: Any) -> _Piece:
         """Return the piece of some lanes."""
-        return _Piece(
-            self.reader, self.keys[:, chosen], self.tags[:, chosen], self.bits[chosen], self.kind, self.size
-        )
+        keys, tags, bits = self.keys[:, chosen], self.tags[:, chosen], self.bits[chosen]
+        return _Piece(self.reader, keys, tags, bits, self.kind, self.size)
 
     def number(self, tags: tuple[int, ...]) -> Keys:
         """Return the keys; ``tags`` are those of all lanes."""
         kinds = {NAMES[tag >> 8] for tag in tags if tag}
-        integer = kinds <= {"s", "u"}
-        if self.kind in ("s", "u"):
-            return self._integer(tags) if integer else self._hash(tags)
-        if integer:
-            return self._float_of_bits(tags)
-        return self._shortened(tags, kinds)
+        if not kinds <= {"s", "u"}:
+            return self._hash(tags) if self.kind in ("s", "u") else self._shortened(tags, kinds)
+        return self._integer(tags) if self.kind in ("s", "u") else self._float_of_bits(tags)
 
     def _one(self, tags: tuple[int, ...]) -> bool:
-        """Return whether all bytes are neighbours in one number."""
+        """Return whether the first bytes are neighbours in one number."""
         in_row = all(tag == tags[0] + byte for byte, tag in enumerate(tags)) and tags[0] != 0
-        return in_row and bool((self.keys == self.keys[0]).all())
+        return in_row and bool((self.keys[: len(tags)] == self.keys[0]).all())
 
     def _integer(self, tags: tuple[int, ...]) -> Keys:
         rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
-        signed, size = self.kind == "s", tags[0] >> 4 & 15
-        whole = self._one(tags) and tags[0] & 15 == 0
-        narrow = self.size <= 4 and bool(known.all())
+        signed, size, held = self.kind == "s", tags[0] >> 4 & 15, NAMES.get(tags[0] >> 8, "")
+        first = tags[0] & 15 == 0
+        whole, narrow = first and self._one(tags), self.size <= 4 and bool(known.all())
         if whole and size == self.size and (not narrow or self.reader.bits.of_leaf(self.keys[0]).all()):
-            found = self._turned(NAMES[tags[0] >> 8])
+            found = self._turned(held, size)
             if narrow:
                 self.reader.bits.keep(found, rows[:, : 8 * size], signed=signed)
             return found
         if narrow:
             return self.reader.bits.number(rows, signed=signed)
-        if whole:
-            return self._fitting(NAMES[tags[0] >> 8], size)
-        if tags[0] and self._extends(tags):
-            return self.of_part(size, NAMES[tags[0] >> 8])
-        return self._hash(tags)
+        extends = 0 < size < self.size and first and not any(tags[size:]) and self._one(tags[:size])
+        return self._turned(held, size) if whole or extends else self._hash(tags)
 
-    def _turned(self, kind: str) -> Keys:
-        """Return the keys of integers of the other sign: 2^bits more or less where the top bit is set."""
-        negative = numbers(self.bits, "s", self.size) < 0
-        moved = np.uint64(key_of((1 << 8 * self.size) * (1 if kind == "s" else -1)))
-        return np.where(negative & (kind != self.kind), add(self.keys[0], moved), self.keys[0])
-
-    def _extends(self, tags: tuple[int, ...]) -> bool:
-        """Return whether a whole integer has bytes without keys behind it: zeros, or copies of its sign."""
-        size = tags[0] >> 4 & 15
-        head = tags[:size]
-        if (
-            size >= self.size
-            or any(tags[size:])
-            or any(tag != head[0] + byte for byte, tag in enumerate(head))
-        ):
-            return False
-        return head[0] & 15 == 0 and bool((self.keys[:size] == self.keys[0]).all())
-
-    def of_part(self, size: int, kind: str) -> Keys:
-        """Return the keys of integers of fewer bytes, as the wider integers that the bits are."""
-        narrow = numbers(self.bits, kind, size).astype(np.int64)
-        whole = numbers(self.bits, self.kind, self.size).astype(np.int64)
-        return add(self.keys[0], integer_keys(whole - narrow))
-
-    def _fitting(self, kind: str, size: int) -> Keys:
-        """Return the keys of the low bytes of integers: theirs where they fit, a multiple of 2^bits apart
-        for the other sign.
+    def _turned(self, kind: str, size: int) -> Keys:
+        """Return the keys of integers as those of another sign or width: theirs, and what the numbers differ
+        by; low bytes, where that is more than a multiple of 2^bits for the sign.
         """
-        if size != self.size and self.bits.dtype.itemsize < size:
-            return hashed(f"low {self.size} bytes", self.keys[0])
-        whole = numbers(self.bits, kind, size).astype(np.int64)
-        part = numbers(self.bits, self.kind, self.size).astype(np.int64)
-        apart = whole - part
-        near = np.abs(apart) <= np.int64(1) << np.int64(min(8 * self.size, 62))
-        moved = sub(self.keys[0], integer_keys(apart))
-        return np.where(near, moved, hashed(f"low {self.size} bytes", self.keys[0]))
+        low = hashed(f"low {self.size} bytes", self.keys[0])
+        if size > self.size and self.bits.dtype.itemsize < size:
+            return low
+        held, own = numbers(self.bits, kind, size), numbers(self.bits, self.kind, self.size)
+        found = add(self.keys[0], sub(integer_keys(own), integer_keys(held)))
+        near = np.abs(held.astype(np.float64) - own.astype(np.float64)) <= 2.0 ** (8 * self.size)
+        return np.where(near | (size <= self.size), found, low)
 
     def _float_of_bits(self, tags: tuple[int, ...]) -> Keys:
         if self.kind == "f32" and (lengthened := self._lengthened()) is not None:
@@ -364,13 +321,9 @@ class _Piece:
         return self._hash(tags)
 
     def _hash(self, tags: tuple[int, ...]) -> Keys:
-        held = NAMES[tags[0] >> 8] if tags[0] else ""
-        if (
-            held in FORMATS
-            and self.kind in FORMATS
-            and tags[0] == tag_of(held, self.size)
-            and self._one(tags)
-        ):
+        held = NAMES.get(tags[0] >> 8, "")
+        floats = held in FORMATS and self.kind in FORMATS
+        if floats and tags[0] == tag_of(held, self.size) and self._one(tags):
             self.reader.misread[held, self.kind] = None
         concrete = self.bits if 0 in tags else np.zeros(len(self.bits), _U)
         return hashed(f"bytes {self.kind} {tags}", *self.keys, concrete.astype(_U))
@@ -403,6 +356,3 @@ def _exponents(rows: Keys, fraction: int, exponent: int) -> tuple[npt.NDArray[np
     constant = ((top == ZERO) | (top == _U(ONE))).all(1)
     field = ((top[:, :exponent] == _U(ONE)) * (1 << np.arange(exponent))).sum(1)
     return field, constant & (field < (1 << exponent) - 1)
-
-
-__all__ = ["KINDS", "SIZES", "KeyReader", "bits_of", "key_of", "numbers", "range_of"]

@@ -19,9 +19,8 @@ from typing import Any
 
 from ..keys.constant_keys import LOG2E
 from ..keys.finite_fields import equal
-from .expansions import PRODUCTS, SUMS, Expansion, Term
+from .expansions import PRODUCTS, SUMS, Expansion, Term, TermPairs, total_of
 from .formula_graphs import ONE, KernelGraph, ReferenceGraph, Value, inverse, minus, plus, product_of, times
-from .term_pairs import TermPairs, total_of
 from .value_edits import Edit, Kind, cost, deltas_of, loss
 
 _SINGLE, _SHORT = 1.2015, 1.25  # costs: of one missing operation at one place, and at several
@@ -37,16 +36,16 @@ class Aligner:
     """Compares values of a kernel with values of a reference, for one output element."""
 
     def __init__(self, kernel: KernelGraph, reference: ReferenceGraph, root: int, wanted: int) -> None:
-        self.kernel, self.reference, self.slice = kernel, reference, reference.slice(wanted)
+        self.kernel, self.reference, self.slice = kernel, reference, reference.cone(wanted)
         self.root, self.wanted = root, wanted
         self._inverses = dict[int, int]()
         sides = (kernel, self.slice.has), (reference, lambda key: kernel.value(key) is not None)
         split = reference.split
-        self.coarse = [Expansion(graph, self._inverses, whole, split, SUMS) for graph, whole in sides]
         self.fine = [Expansion(graph, self._inverses, split=split) for graph, _ in sides]
-        self.flat = [
-            Expansion(graph, self._inverses, whole, split, SUMS, flat=True) for graph, whole in sides
-        ]
+        self.coarse, self.flat = (
+            [Expansion(graph, self._inverses, whole, split, SUMS, flat=flat) for graph, whole in sides]
+            for flat in (False, True)
+        )
         self._done = dict[tuple[int, int], list[Edit]]()
         self.pairs = TermPairs(kernel, reference, self._inverses)
         self._arrays = Counter[tuple[str, str]]()  # of elements that stand for others, in the sums so far
@@ -65,9 +64,7 @@ class Aligner:
         pair = value, wanted
         if pair not in self._done:
             self._left -= 1
-            self._done[pair] = [
-                self._edit("unknown", value, wanted, value, wanted)
-            ]  # of a pair within itself
+            self._done[pair] = [self._edit("unknown", value, wanted)]  # of a pair within itself
             if self._left > 0 and depth < _DEEP:
                 self._done[pair] = self._best(value, wanted, depth)
         return self._done[pair]
@@ -76,11 +73,10 @@ class Aligner:
         """Return whether a value has the wanted key with all edits in the graph."""
         return bool(equal(self.kernel.evaluate(value, deltas_of(edits)), wanted))
 
-    def _edit(self, kind: Kind, value: int, right: int, found: int, wanted: int, *more: Any) -> Edit:
-        """Return the edit that gives a value its right key."""
-        made = self.kernel.value(value)
-        pc = -1 if made is None else made.pc
-        return Edit(kind, value, minus(right, value), pc, found, wanted, *more)
+    def _edit(self, kind: Kind, value: int, right: int, *more: Any) -> Edit:
+        """Return the edit that gives a value its right key; ``more`` are found, wanted, partner, detail."""
+        made, more = self.kernel.value(value), more or (value, right)
+        return Edit(kind, value, minus(right, value), -1 if made is None else made.pc, *more)
 
     def _best(self, value: int, wanted: int, depth: int) -> list[Edit]:
         """Return the edits that explain most. Slow ways are tried where quick ways explain too little:
@@ -100,9 +96,11 @@ class Aligner:
                         found = edits
                     if loss(found, value) <= enough:
                         break
-        if all(edit.kind == "missing term" for edit in found) and (part := self._by_part(value, wanted)):
-            return part
-        use = self._by_use(value, wanted) if cost(found) > 1.0 else []
+        if all(edit.kind == "missing term" for edit in found):
+            part = self._in_uses(value, wanted, part=True)
+            if part:
+                return part
+        use = self._in_uses(value, wanted) if cost(found) > 1.0 else []
         if use and not self.proves(found, self.root, self.wanted):
             missing = len(found) == 1 and found[0].kind == "missing" and found[0].value == value
             here = use[0]
@@ -128,38 +126,27 @@ class Aligner:
         if made is None or made.name not in ("+", "-", "fma"):
             return None
         for place, found in enumerate(made.operands):
-            if (
-                self.pairs.is_number(found)
-                and self.kernel.value(found) is None
-                and (made.name != "fma" or place == 2)
-            ):
+            number = self.pairs.is_number(found) and self.kernel.value(found) is None
+            if number and (made.name != "fma" or place == 2):
                 right, other = plus(key, delta), _other(made.operands, found)
                 wanted = (minus if made.name == "-" and place else plus)(found, delta)
                 if wanted == 0:
-                    return self._edit(
-                        "extra", key, right, other, right, found, "-" if made.name == "-" else "+"
-                    )
+                    sign = "-" if made.name == "-" else "+"
+                    return self._edit("extra", key, right, other, right, found, sign)
                 return self._edit("operand", key, right, found, wanted, other)
         return None
 
-    def _by_use(self, value: int, wanted: int) -> list[Edit]:
+    def _in_uses(self, value: int, wanted: int, *, part: bool = False) -> list[Edit]:
         """Return that a value, right in itself, stands in place of another in one of its uses: to change that
-        puts the whole formula right.
+        puts the whole formula right. Or a ``part`` of a sum in place of the sum, which its thread has, too.
         """
-        users = (
-            self.kernel.users(self.root, value) if self.slice.has(value) and self.slice.has(wanted) else []
-        )
-        return self._in_uses(users if len(users) > 1 else (), value, wanted)
-
-    def _by_part(self, value: int, wanted: int) -> list[Edit]:
-        """Return that a part of a sum stands in place of the sum, which the same thread has computed."""
-        users = self.kernel.users(self.root, value) if self.slice.has(wanted) else []
-        return self._in_uses([user for user in users if self.kernel.in_thread(user, wanted)], value, wanted)
-
-    def _in_uses(self, users: Sequence[int], value: int, wanted: int) -> list[Edit]:
-        """Return that a value stands in place of another in one of its uses, which puts the formula right."""
-        for user in users:
-            right, made = self.kernel.with_operand(user, value, wanted), self.kernel.value(user)
+        if not self.slice.has(wanted) or not (part or self.slice.has(value)):
+            return []
+        users = self.kernel.cone(self.root).users.get(value, [])
+        if part:
+            users = [user for user in users if self.kernel.in_thread(user, wanted)]
+        for user in users if part or len(users) > 1 else ():
+            right, made = self.kernel.again(user, {value: wanted}), self.kernel.value(user)
             partner = _other(made.operands, value) if made else 0
             edit = self._edit("operand", user, right, value, wanted, partner)
             if self.proves([edit], self.root, self.wanted):
@@ -171,14 +158,10 @@ class Aligner:
     def _here(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
         yield from self._by_choice(value, wanted)
         made, right = self.kernel.value(value), self.reference.value(wanted)
-        if (
-            right is not None
-            and value in right.operands
-            and (made is None or self.reference.known(value) or not made.terms)
-        ):
-            yield [
-                self._edit("missing", value, wanted, value, wanted, _other(right.operands, value), right.name)
-            ]
+        direct = made is None or self.reference.known(value) or not made.terms
+        if right is not None and value in right.operands and direct:
+            other = _other(right.operands, value)
+            yield [self._edit("missing", value, wanted, value, wanted, other, right.name)]
         if made is None:
             yield from self._scaled(value, wanted)
             return
@@ -188,11 +171,8 @@ class Aligner:
             if found == wanted and made.name not in ("max", "min") and not self._cut_off(other):
                 yield [self._edit("extra", value, wanted, found, wanted, other, made.name)]
             needed = self.needed(made, place, wanted)
-            if (
-                needed not in (None, found)
-                and all(map(self.known, others))
-                and self._stands_for(found, needed)
-            ):
+            known = needed not in (None, found) and all(map(self.known, others))
+            if known and self._stands_for(found, needed):
                 yield [self._edit("operand", value, wanted, found, needed, others[0] if others else 0)]
         if right is not None and made.name != right.name and made.operands and not right.terms:
             same = len(made.operands) == len(right.operands) and set(right.operands) <= set(made.operands)
@@ -229,11 +209,8 @@ class Aligner:
         if self.pairs.is_number(wanted):
             yield from self._by_bound(value, wanted)
         lost = minus(wanted, value)
-        if (
-            self.kernel.value(value) is None
-            and self.reference.name(value) is not None
-            and lost in self.slice.keys
-        ):
+        leaf = self.kernel.value(value) is None and self.reference.name(value) is not None
+        if leaf and lost in self.slice.order:
             for pc, name in self.kernel.choices(0, lost):
                 yield [self._edit("order", value, wanted, value, wanted, lost, name)._replace(pc=pc)]
 
@@ -275,11 +252,8 @@ class Aligner:
             if self.known(key) and (number is None or abs(number) != 1 or word in "+-"):
                 yield [self._edit("missing", value, wanted, value, wanted, key, word)]
             elif self.reference.name(key) is not None:
-                yield [
-                    self._edit(
-                        "missing" if word in "+*" else "extra", value, wanted, value, wanted, key, word
-                    )
-                ]
+                kind: Kind = "missing" if word in "+*" else "extra"
+                yield [self._edit(kind, value, wanted, value, wanted, key, word)]
 
     def _cut_off(self, key: int) -> bool:
         """Return whether the reference has 0 in place of a value, as a ReLU leaves it."""
@@ -322,25 +296,15 @@ class Aligner:
             needed = self.needed(made, place, wanted)
             if needed is None or needed in (found, value):
                 continue
-            if not self._has(needed) and (needed or not self._cut_off(found)):
+            defined = self.reference.value(needed) is not None and self.reference.name(needed) is None
+            if not self.slice.has(needed) and not defined and (needed or not self._cut_off(found)):
                 continue
-            yield self._of_operand(value, made, (found, needed), wanted, depth)
-
-    def _has(self, key: int) -> bool:
-        defined = self.reference.value(key) is not None and self.reference.name(key) is None
-        return self.slice.has(key) or defined
-
-    def _of_operand(
-        self, value: int, made: Value, pair: tuple[int, int], wanted: int, depth: int
-    ) -> list[Edit]:
-        """Return edits of an operand: those of its own statement, or that it is the wrong one here."""
-        found, needed = pair
-        edits = self.edits(found, needed, depth + 1)
-        if self.kernel.value(found) is None or (self._other_element(found, needed) and cost(edits) > 1):
-            if len(edits) == 1 and edits[0].kind == "missing":
-                return [edits[0]._replace(value=value, delta=minus(wanted, value), pc=made.pc)]
-            return [self._edit("operand", value, wanted, found, needed, _other(made.operands, found))]
-        return edits
+            edits = self.edits(found, needed, depth + 1)  # of its own statement, or it is the wrong one here
+            if self.kernel.value(found) is None or (self._other_element(found, needed) and cost(edits) > 1):
+                other, alone = _other(made.operands, found), len(edits) == 1 and edits[0].kind == "missing"
+                here = self._edit("operand", value, wanted, found, needed, other)
+                edits = [edits[0]._replace(value=value, delta=here.delta, pc=here.pc) if alone else here]
+            yield edits
 
     def _other_element(self, found: int, needed: int) -> bool:
         names = self.reference.name(found), self.reference.name(needed)
@@ -350,12 +314,9 @@ class Aligner:
         """Yield edits of a value that is used more than once, replaced everywhere by one of the reference."""
         if self.reference.value(wanted) is None or self.kernel.value(value) is None:
             return
-        below = self._computed_below(value)
+        below, order = self._computed_below(value), reversed(self.reference.cone(wanted).order)
         uses = Counter(each for key in below for each in (self.kernel.value(key) or Value("", ())).operands)
-        inner = (
-            key for key in self.reference.slice(wanted).keys if key != wanted and self.reference.value(key)
-        )
-        candidates = list(inner)[:_MOST_VALUES]
+        candidates = [key for key in order if key != wanted and self.reference.value(key)][:_MOST_VALUES]
         for key in (each for each in below if uses[each] > 1):
             for other in candidates:
                 if self.kernel.evaluate(value, {key: minus(other, key)}) == wanted:
@@ -380,9 +341,11 @@ class Aligner:
         below = self._computed_below(value)
         for late, rest in (made.operands, made.operands[::-1]):
             for inner in below if self.known(late) else ():
-                for right, key in self.slice.uses.get(inner, ()):
-                    earlier = late in right.operands
+                for key in self.slice.users.get(inner, ()):
+                    right = self.reference.value(key)
+                    earlier = right is not None and inner in right.operands and late in right.operands
                     if earlier and self.kernel.evaluate(rest, {inner: minus(key, inner)}) == wanted:
+                        assert right is not None
                         yield [self._edit("order", value, wanted, late, key, inner, right.name)]
 
     # --- structure ---
@@ -418,13 +381,9 @@ class Aligner:
             for a, b in zip(here, order, strict=True):
                 if self.kernel.value(abs(a)) is None:
                     break
-                edits = edits + self.edits(*self._alike(a, b), depth + 1)
+                belongs = abs(b) if (a < 0) == (b < 0) else inverse(abs(b))  # where either alone divides
+                edits = edits + self.edits(abs(a), belongs, depth + 1)
                 yield edits
-
-    @staticmethod
-    def _alike(mine: int, other: int) -> tuple[int, int]:
-        """Return a factor, and what belongs there; where either alone divides, the inverse of that."""
-        return abs(mine), abs(other) if (mine < 0) == (other < 0) else inverse(abs(other))
 
     # --- sums ---
 
@@ -450,9 +409,8 @@ class Aligner:
             edits.append(Edit(kind, term.value or value, term.delta(0), term.pc, first, 0, partner))
         for term in lacking:
             first, partner = self.pairs.shown(term)
-            edits.append(
-                Edit("missing term", value, term.key, -1 if made is None else made.pc, 0, first, partner)
-            )
+            pc = -1 if made is None else made.pc
+            edits.append(Edit("missing term", value, term.key, pc, 0, first, partner))
         return list(dict.fromkeys(edits))
 
     def _of_pairs(self, extra: list[Term], lacking: list[Term], depth: int) -> list[Edit]:
@@ -469,7 +427,10 @@ class Aligner:
             left = {id(a) for a, _ in pairs}, {id(b) for _, b in pairs}
             loss = round(cost(edits), 1) + len(extra) + len(lacking) - 2 * len(pairs)
             again = sum(self._arrays[self._arrays_of(edit)] > 0 for edit in edits)
-            found.append((loss, -again, -self._descents(edits), -self._arguments(edits), edits, *left))
+            names = [name for edit in edits if (name := self.reference.name(edit.found)) is not None]
+            descents = sum(a.place > b.place for a, b in pairwise(names))
+            arguments = sum(name.number < 0 for name in names)  # these are loaded, other values computed
+            found.append((loss, -again, -descents, -arguments, edits, *left))
         *_, edits, first, second = min(found, key=lambda each: each[:4])
         self._arrays.update(map(self._arrays_of, edits))
         extra[:] = [t for t in extra if id(t) not in first]
@@ -480,17 +441,6 @@ class Aligner:
         """Return the array that stands in place of another, and that; "" for values without a name."""
         names = self.reference.name(edit.found), self.reference.name(edit.wanted)
         return tuple("" if name is None else name.array for name in names)  # type: ignore[return-value]
-
-    def _arguments(self, edits: Sequence[Edit]) -> int:
-        """Return how many edits are of elements of arguments: these are loaded, other values computed."""
-        names = [self.reference.name(edit.found) for edit in edits]
-        return sum(name is not None and name.number < 0 for name in names)
-
-    def _descents(self, edits: Sequence[Edit]) -> int:
-        """Return how often the elements found are not in the order of the terms."""
-        names = [self.reference.name(edit.found) for edit in edits]
-        places = [name.place for name in names if name is not None]
-        return sum(a > b for a, b in pairwise(places))
 
     def _of_terms(self, term: Term, other: Term, depth: int) -> list[Edit]:
         mine, theirs = Counter(term.factors), Counter(other.factors)
@@ -533,24 +483,18 @@ class Aligner:
         for f, g in pairs if edits or not mine else ():
             right_key = times(key, times(g, inverse(f)))
             delta = term.delta(plus(term.key, minus(right_key, key)))
-            edits = [
-                *edits,
-                Edit("operand", term.value, delta, term.pc, f, g, next((x for x in left if x != f), 0)),
-            ]
+            edits = [*edits, Edit("operand", term.value, delta, term.pc, f, g, _other(left, f))]
             key = right_key
         return edits
 
     def _makes(self, edits: Sequence[Edit], factors: Sequence[int], wanted: Sequence[int]) -> bool:
         """Return whether a product of values is the wanted product with edits."""
-        deltas = deltas_of(edits)
-        found = product_of([self._again(each, deltas) for each in factors])
+        deltas, found = deltas_of(edits), ONE
+        for each in factors:
+            divides = self._inverses.get(each)
+            key = self.kernel.evaluate(each if divides is None else divides, deltas)
+            found = times(found, key if divides is None else inverse(key))
         return bool(equal(found, product_of(wanted)))
-
-    def _again(self, factor: int, deltas: dict[int, int]) -> int:
-        """Return a factor evaluated again: a factor that divides is the inverse of a value."""
-        if factor in self._inverses:
-            return inverse(self.kernel.evaluate(self._inverses[factor], deltas))
-        return self.kernel.evaluate(factor, deltas)
 
 
 def _other(operands: Sequence[int], key: int) -> int:

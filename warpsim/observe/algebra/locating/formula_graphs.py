@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..keys.constant_keys import LOG2E
+from ..keys.constant_keys import LOG2E, dyadic
 from ..keys.finite_fields import NONE, Keys, P, Q, exp2, hashed, inv, mul, total
+from ..keys.key_index import Index, KeyIndex
 from ..provenance import Product, Provenance, Step, Stores
 from ..rules.rule_calls import function_keys
 from ..shadow_arrays import Operation, Shadow, Trace
@@ -27,7 +28,6 @@ from ..shadow_arrays import Operation, Shadow, Trace
 _U = np.uint64
 _LOW, _HIGH_NONE = (1 << 32) - 1, NONE << 32
 ONE = 1 << 32 | 1
-Index = tuple[int, ...]
 
 
 class Value(NamedTuple):
@@ -42,6 +42,13 @@ class Value(NamedTuple):
     pc: int = -1
     number: int = -1
 
+    @property
+    def every(self) -> Iterator[int]:
+        """The keys of operands and of terms."""
+        yield from self.operands
+        for pair in self.terms:
+            yield from pair
+
 
 class Name(NamedTuple):
     """What a key is to the reference: an element of an argument, of an operation's result, or a constant."""
@@ -54,10 +61,7 @@ class Name(NamedTuple):
         return f"{self.array}[{', '.join(map(str, self.place))}]" if self.place else self.array
 
 
-# --- arithmetic of single keys -----------------------------------------------------------------------
-
-
-# Python integers: a tenth of the time that arrays of one element take.
+# --- arithmetic of single keys, Python integers: a tenth of the time that arrays of one element take ---
 
 
 def _partial(p: int) -> int:
@@ -151,50 +155,94 @@ def applied(name: str, operands: Sequence[int], before: Sequence[int] = (), resu
     return int(function_keys(name, keys[0])[0])
 
 
-# --- the reference -----------------------------------------------------------------------------------
+# --- graphs ------------------------------------------------------------------------------------------
 
 
-class ReferenceGraph:
+class Cone(NamedTuple):
+    """What a key is made of: places in the order of evaluation, and the values that use each key."""
+
+    order: dict[int, int]
+    users: Mapping[int, list[int]]
+
+    def has(self, key: int) -> bool:
+        """Return whether a key is among them, or the integer of a float made of bits."""
+        return any(each in self.order for each in with_and_without(key))
+
+
+_MOST_CONES = 512
+
+
+class Graph:
+    """What made keys, of which keys."""
+
+    def __init__(self) -> None:
+        self.evaluated = 0  # values so far
+        self._values = dict[int, Value | None]()
+        self._cones = dict[int, Cone]()
+
+    def value(self, key: int) -> Value | None:
+        """Return how a key is made first; None for arguments and constants."""
+        if key not in self._values:
+            self._values[key] = self._made(key)
+        return self._values[key]
+
+    def _made(self, key: int) -> Value | None:
+        raise NotImplementedError
+
+    def below(self, root: int) -> Iterator[int]:
+        """Yield the keys that a key is made of, operands first, and the key itself."""
+        seen, stack = set[int](), [(root, False)]
+        while stack:
+            key, done = stack.pop()
+            if done:
+                yield key
+            elif key not in seen:
+                seen.add(key)
+                stack.append((key, True))
+                value = self.value(key)
+                stack += [(each, False) for each in (value.every if value is not None else ())]
+
+    def cone(self, root: int) -> Cone:
+        """Return what a key is made of."""
+        found = self._cones.get(root)
+        if found is None:
+            if len(self._cones) > _MOST_CONES:
+                self._cones.clear()
+            order, users = dict[int, int](), defaultdict[int, list[int]](list)
+            for key in self.below(root):
+                order[key], value = len(order), self.value(key)
+                for each in {*value.every} if value is not None else ():
+                    users[each].append(key)
+            self.evaluated += len(order)
+            found = self._cones[root] = Cone(order, users)
+        return found
+
+
+class ReferenceGraph(Graph):
     """What the reference computes, by key."""
 
     def __init__(self, trace: Trace, given: Sequence[Shadow | None], names: Sequence[str]) -> None:
+        super().__init__()
         self.operations = trace.operations
-        self._values = dict[int, Value | None]()
         self._names = dict[int, Name | None]()
         self._constants = dict[int, float]()
         self._splits = dict[int, tuple[int, int, int] | None]()
-        tables: list[tuple[str, Any, int]] = [
-            (name, each.keys, -1) for name, each in zip(names, given, strict=True) if each is not None
-        ]
-        titles = self._titles()
-        tables += [(titles[number], each.result.keys, number) for number, each in enumerate(self.operations)]
-        self._tables = tables
-        every = [np.asarray(keys).reshape(-1) for _, keys, _ in tables]
-        starts = np.concatenate([[0], np.cumsum([len(each) for each in every])]).astype(np.int64)
-        self._starts = starts
-        joined = np.concatenate(every) if every else np.zeros(0, _U)
-        self._keys, self._first = np.unique(joined, return_index=True)
-        self._note_constants()
-
-    def _note_constants(self) -> None:
-        for operation in self.operations:
-            for each in operation.operands:
-                if each.size == 1 or (each.keys.strides and not any(each.keys.strides)):
-                    self._constants.setdefault(int(each.keys.flat[0]), float(each.values.flat[0]))
-
-    def _titles(self) -> list[str]:
-        """Return names of operations: the variable of an assignment's last result, else the line."""
-        last = {(each.line.file, each.line.number): number for number, each in enumerate(self.operations)}
-        return [
-            _title(each, last=last[each.line.file, each.line.number] == i)
-            for i, each in enumerate(self.operations)
-        ]
+        pairs = zip(names, given, strict=True)
+        tables = [(name, each.keys, -1) for name, each in pairs if each is not None]
+        lines = [(each.line.file, each.line.number) for each in self.operations]
+        last = {line: number for number, line in enumerate(lines)}
+        for number, (line, each) in enumerate(zip(lines, self.operations, strict=True)):
+            tables.append((_title(each, last=last[line] == number), each.result.keys, number))
+        self._tables, self._index = tables, KeyIndex([keys for _, keys, _ in tables])
+        for x in (operand for operation in self.operations for operand in operation.operands):
+            if x.size == 1 or (x.keys.strides and not any(x.keys.strides)):
+                self._constants.setdefault(int(x.keys.flat[0]), float(x.values.flat[0]))
 
     def constant(self, key: int) -> float | None:
         """Return the number of a key that is a small or a reference's constant; None for others."""
         if key in self._constants and self.name(key) is None:
             return self._constants[key]
-        return _small_constants().get(key)
+        return _SMALL.get(key)
 
     def name(self, key: int) -> Name | None:
         """Return the first array that has a key, arguments first; a float made of bits is named by them."""
@@ -203,14 +251,8 @@ class ReferenceGraph:
         return self._names[key]
 
     def _named(self, key: int) -> Name | None:
-        place = int(np.searchsorted(self._keys, _U(key)))
-        if key == 0 or place == len(self._keys) or int(self._keys[place]) != key or key in _small_constants():
-            return None
-        at = int(self._first[place])
-        table = int(np.searchsorted(self._starts, at, side="right")) - 1
-        array, keys, number = self._tables[table]
-        index = np.unravel_index(at - int(self._starts[table]), np.shape(keys))
-        return Name(array, tuple(int(i) for i in index), number)
+        found = None if key == 0 or key in _SMALL else self._index.find(key)
+        return found and Name(self._tables[found[0]][0], found[1], self._tables[found[0]][2])
 
     def known(self, key: int) -> bool:
         """Return whether the reference has a key, or it is a constant."""
@@ -238,16 +280,10 @@ class ReferenceGraph:
             self._values[key] = value
         return key
 
-    def value(self, key: int) -> Value | None:
-        """Return how the reference makes a key; None for arguments and constants."""
-        if key in self._values:
-            return self._values[key]
+    def _made(self, key: int) -> Value | None:
         name = self.name(key)
-        found = None if name is None or name.number < 0 else self._made(name)
-        self._values[key] = found
-        return found
-
-    def _made(self, name: Name) -> Value | None:
+        if name is None or name.number < 0:
+            return None
         operation, index = self.operations[name.number], name.place
         given = operation.operands
         if operation.name == "@":
@@ -310,10 +346,6 @@ class ReferenceGraph:
                 others = [np.broadcast_to(each.keys, picked.shape)[picked] for each in operation.operands]
                 yield from {int(key) for each in others for key in each if key != chosen}
 
-    def slice(self, root: int) -> Slice:
-        """Return what a key is made of."""
-        return Slice(self, root)
-
 
 def with_and_without(key: int) -> Iterator[int]:
     """Yield a key, and the integers in floats made of bits: 1024 less for f16, as in 0x6400 | q."""
@@ -326,32 +358,6 @@ def with_and_without(key: int) -> Iterator[int]:
 _IMPLICIT = [(1 << fraction) * ONE for fraction in (10, 7, 23)]  # bits of f16, bf16 and f32
 
 
-class Slice:
-    """The keys that a key of the reference is made of, and what uses each."""
-
-    def __init__(self, graph: ReferenceGraph, root: int) -> None:
-        self.keys = set[int]()
-        self.uses = defaultdict[int, list[tuple[Value, int]]](list)
-        todo = [root]
-        while todo:
-            key = todo.pop()
-            if key in self.keys:
-                continue
-            self.keys.add(key)
-            value = graph.value(key)
-            if value is None:
-                continue
-            for each in dict.fromkeys(value.operands):
-                self.uses[each].append((value, key))
-                todo.append(each)
-            for pair in value.terms:
-                todo.extend(pair)
-
-    def has(self, key: int) -> bool:
-        """Return whether a key is among them, or the integer of a float made of bits."""
-        return any(each in self.keys for each in with_and_without(key))
-
-
 def _title(operation: Operation, *, last: bool) -> str:
     text = operation.line.text.removeprefix("return ").strip()
     assigned = re.match(r"(\w+) = ", text)
@@ -362,49 +368,20 @@ def _title(operation: Operation, *, last: bool) -> str:
 
 
 _LONGEST = 48  # characters of a line in a name
-
-
-def _small_constants() -> dict[int, float]:
-    from ..keys.constant_keys import dyadic
-
-    if not _SMALL:
-        numbers = [*range(-256, 257), *(2.0**-i for i in range(1, 12)), 1.5, 2.5]
-        _SMALL.update(zip(dyadic(np.array(numbers)).tolist(), map(float, numbers), strict=True))
-    return _SMALL
-
-
-_SMALL = dict[int, float]()
-
-
+_NUMBERS = [*range(-256, 257), *(2.0**-i for i in range(1, 12)), 1.5, 2.5]
+_SMALL = dict(zip(dyadic(np.array(_NUMBERS)).tolist(), map(float, _NUMBERS), strict=True))
 _NOTHING: Mapping[int, int] = {}
+
 
 # --- the kernel --------------------------------------------------------------------------------------
 
 
-class _Cone(NamedTuple):
-    """What a key is made of: places in the order of evaluation, and the values that use each key."""
-
-    order: dict[int, int]
-    users: Mapping[int, list[int]]
-
-
-_MOST_CONES = 512
-
-
-class KernelGraph:
+class KernelGraph(Graph):
     """What statements compute, by key."""
 
     def __init__(self, provenance: Provenance) -> None:
+        super().__init__()
         self.provenance = provenance
-        self.evaluated = 0  # values so far
-        self._values = dict[int, Value | None]()
-        self._cones = dict[int, _Cone]()
-
-    def value(self, key: int) -> Value | None:
-        """Return how a kernel makes a key first; None for arguments and constants."""
-        if key not in self._values:
-            self._values[key] = self._made(key)
-        return self._values[key]
 
     def _made(self, key: int) -> Value | None:
         origin = self.provenance.origin(key) if key else None
@@ -413,34 +390,20 @@ class KernelGraph:
         step, at = origin
         if isinstance(step, Step):
             operands = tuple(int(each[at[0]]) for each in step.operands)
-            if step.name == "rsqrt":
-                return self._of_root(operands, step.pc)
-            if step.name in ("dp4a", "dp2a"):
-                *pairs, c = operands
-                half = len(pairs) // 2
-                return Value(
-                    "@", (c,) if c else (), tuple(zip(pairs[:half], pairs[half:], strict=True)), step.pc
-                )
-            return None if key in operands else Value(step.name, operands, pc=step.pc)
-        rows, columns = step.a[at[:-1]], step.b[at[:-2]][:, at[-1]]
-        both = (rows != 0) & (columns != 0)
-        terms = tuple(zip(rows[both].tolist(), columns[both].tolist(), strict=True))
-        before = int(step.c[at])
+            if step.name == "rsqrt":  # 1 / sqrt, as references write it
+                root = applied("sqrt", operands)
+                self._values[root] = Value("sqrt", operands, pc=step.pc)
+                return Value("rcp", (root,), pc=step.pc)
+            if step.name not in ("dp4a", "dp2a"):
+                return None if key in operands else Value(step.name, operands, pc=step.pc)
+            *pairs, before = operands
+            terms = tuple(zip(pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :], strict=True))
+        else:
+            rows, columns = step.a[at[:-1]], step.b[at[:-2]][:, at[-1]]
+            both = (rows != 0) & (columns != 0)
+            terms = tuple(zip(rows[both].tolist(), columns[both].tolist(), strict=True))
+            before = int(step.c[at])
         return Value("@", (before,) if before else (), terms, pc=step.pc)
-
-    def _of_root(self, operands: tuple[int, ...], pc: int) -> Value:
-        """Return 1 / sqrt of a value, as references write it."""
-        root = applied("sqrt", operands)
-        self._values[root] = Value("sqrt", operands, pc=pc)
-        return Value("rcp", (root,), pc=pc)
-
-    def users(self, root: int, key: int) -> list[int]:
-        """Return the values that use a key, among those that ``root`` is made of."""
-        return self._cone(root).users.get(key, [])
-
-    def with_operand(self, user: int, key: int, other: int) -> int:
-        """Return what a value would be with another operand."""
-        return self._made_again(user, {key: other})
 
     def user(self, key: int) -> int:
         """Return the first statement that computes another key of a key, or multiplies it, -1 for none."""
@@ -455,8 +418,8 @@ class KernelGraph:
         user = self.provenance.origin(value)
         if user is None or not isinstance(user.step, Step) or self.provenance.origin(other) is None:
             return False
-        lane, place = user.step.lanes[user.at[0]], user.step.place
-        mine = (each for each in self.provenance.steps if each.place is place)
+        lane, wave = user.step.lanes[user.at[0]], user.step.wave
+        mine = (each for each in self.provenance.steps if each.wave is wave)
         return any(((each.made == _U(other)) & (each.lanes == lane)).any() for each in mine)
 
     def in_other_thread(self, value: int, found: int, wanted: int) -> bool:
@@ -468,10 +431,10 @@ class KernelGraph:
             return False
         if not all(each is not None and isinstance(each.step, Product) for each in made):
             return False
-        lane, place = user.step.lanes[user.at[0]], user.step.place
+        lane, wave = user.step.lanes[user.at[0]], user.step.wave
         uses: list[tuple[Any, Step | Stores]] = [(_any(each, wanted), each) for each in self.provenance.steps]
         uses += [((each.keys == _U(wanted)).any(1), each) for each in self.provenance.stores]
-        return not any(each.place is place and (mask & (each.lanes == lane)).any() for mask, each in uses)
+        return not any(each.wave is wave and (mask & (each.lanes == lane)).any() for mask, each in uses)
 
     def choices(self, chosen: int, other: int) -> Iterator[tuple[int, str]]:
         """Yield statements that have chosen one of two keys, and their names: max or min."""
@@ -490,45 +453,12 @@ class KernelGraph:
                     picked = (step.made == chosen) & (mine == chosen)
                     yield from ((step.pc, step.name, int(key)) for key in np.unique(other[picked]))
 
-    def below(self, root: int) -> Iterator[int]:
-        """Yield the keys that a key is made of, operands first, and the key itself."""
-        seen, stack = set[int](), [(root, False)]
-        while stack:
-            key, done = stack.pop()
-            if done:
-                yield key
-                continue
-            if key in seen:
-                continue
-            seen.add(key)
-            stack.append((key, True))
-            value = self.value(key)
-            if value is not None:
-                stack += [(each, False) for each in value.operands]
-                stack += [(each, False) for pair in value.terms for each in pair]
-
-    def _cone(self, root: int) -> _Cone:
-        """Return the keys that a key is made of, in the order of evaluation, and what uses each."""
-        found = self._cones.get(root)
-        if found is None:
-            if len(self._cones) > _MOST_CONES:
-                self._cones.clear()
-            order, users = dict[int, int](), defaultdict[int, list[int]](list)
-            for key in self.below(root):
-                order[key], value = len(order), self.value(key)
-                if value is not None:
-                    for each in {*value.operands, *(each for pair in value.terms for each in pair)}:
-                        users[each].append(key)
-            self.evaluated += len(order)
-            found = self._cones[root] = _Cone(order, users)
-        return found
-
     def evaluate(self, root: int, deltas: Mapping[int, int], fixed: Mapping[int, int] = _NOTHING) -> int:
         """Return the key of a formula again, with ``deltas`` added to some values, and others ``fixed``.
 
         Only what depends on these is evaluated.
         """
-        new, (order, users) = dict[int, int](), self._cone(root)
+        new, (order, users) = dict[int, int](), self.cone(root)
         todo = sorted(order[key] for key in {*deltas, *fixed} if key in order)
         keys = {order[key]: key for key in {*deltas, *fixed} if key in order}
         while todo:
@@ -536,7 +466,7 @@ class KernelGraph:
             if key is None:
                 continue  # evaluated already
             self.evaluated += 1
-            found = fixed.get(key, self._made_again(key, new))
+            found = fixed.get(key, self.again(key, new))
             if key in deltas:
                 found = plus(found, deltas[key])
             if found != key:
@@ -546,23 +476,19 @@ class KernelGraph:
                     heappush(todo, order[user])
         return new.get(root, root)
 
-    def _made_again(self, key: int, new: Mapping[int, int]) -> int:
+    def again(self, key: int, new: Mapping[int, int]) -> int:
         """Return the key of a value whose operands have ``new`` keys."""
         value = self.value(key)
         if value is None:
             return key
         operands = [new.get(each, each) for each in value.operands]
-        moved = [pair for pair in value.terms if pair[0] in new or pair[1] in new]
-        changed = operands != list(value.operands) or moved
-        return self._again(key, value, operands, moved, new) if changed else key
-
-    @staticmethod
-    def _again(key: int, value: Value, operands: list[int], moved: Any, new: Mapping[int, int]) -> int:
         if value.name != "@":
-            return applied(value.name, operands, value.operands, key)
+            same = operands == list(value.operands)
+            return key if same else applied(value.name, operands, value.operands, key)
         found = plus(key, minus(operands[0], value.operands[0])) if operands else key
-        for x, y in moved:
-            found = plus(found, minus(times(new.get(x, x), new.get(y, y)), times(x, y)))
+        for x, y in value.terms:
+            if x in new or y in new:
+                found = plus(found, minus(times(new.get(x, x), new.get(y, y)), times(x, y)))
         return found
 
 

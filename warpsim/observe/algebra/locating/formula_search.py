@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from ....machine.run.wave import Record
 from ....ptx.statements import InstructionStatement, operand_names
 from ..equivalence import Output
 from ..keys.constant_keys import LOG2E
+from ..keys.key_index import Index
 from ..leaves import Leaves
 from ..provenance import Provenance
 from ..shadow_arrays import Shadow, Trace
@@ -52,7 +54,7 @@ class Sides(NamedTuple):
 class Element(NamedTuple):
     """A wrong element: its edits, and whether they make it the reference's."""
 
-    place: tuple[int, ...]
+    place: Index
     edits: list[Edit]
     proven: bool
 
@@ -75,14 +77,12 @@ class _Search:
 
     def __init__(self, sides: Sides, output: Output) -> None:
         self.sides, self.output = sides, output
-        given = [
-            each if isinstance(each, Shadow) else None
-            for each in (sides.leaves.value(sides.trace, own) for own in sides.leaves.arguments)
-        ]
+        values = [(sides.leaves.value(sides.trace, own), own) for own in sides.leaves.arguments]
+        given = [each if isinstance(each, Shadow) else None for each, _ in values]
         self.numbers = {  # of arguments that the reference does not use
             int(each.keys): own.name
-            for each, own in zip(given, sides.leaves.arguments, strict=True)
-            if each is not None and own.keys is None and not each.ndim
+            for each, own in values
+            if isinstance(each, Shadow) and own.keys is None and not each.ndim
         }
         self.reference = ReferenceGraph(sides.trace, given, sides.names)
         self.kernel = KernelGraph(sides.provenance)
@@ -100,30 +100,25 @@ class _Search:
             return self._proven_on(chosen[_TRIED:], best)
         return Located(
             kind=whole.kind, pc=whole.pc, location=self._location(whole.pc), map=whole.words,
-            output=self.name,
-            first=whole.first, elements=int(self.output.other.sum()), checked=whole.elements,
-            tried=whole.elements,
-            certainty="proven",
+            output=self.name, first=whole.first, elements=int(self.output.other.sum()),
+            checked=whole.elements, tried=whole.elements, certainty="proven",
             copies=best.copies if whole.kind == "moved" and best.kind == "operand" else (),
         )  # fmt: skip
 
     def _location(self, pc: int) -> Location | None:
         return user_location(self._statement(pc).location()) if pc >= 0 else None
 
-    def _words(self, pc: int) -> list[str]:
-        """Return the opcode and the modifiers of a statement, up to their qualifiers."""
-        statement = self._statement(pc)
-        return [word.partition("::")[0] for word in (statement.opcode, *statement.modifiers)]
-
-    def _chosen(self) -> list[tuple[int, ...]]:
+    def _chosen(self) -> list[Index]:
         """Return wrong elements whose keys are no constants, first some that are far apart."""
         every = [tuple(map(int, index)) for index in np.argwhere(self.output.other)]
-        plain = [index for index in every if self._is_plain(index)] or every
+        both = [(int(self.output.kernel[index]), int(self.output.reference[index])) for index in every]
+        varies = [all(key and self.reference.constant(key) is None for key in keys) for keys in both]
+        plain = [*compress(every, varies)] or every
         places = np.unique(np.linspace(0, len(plain) - 1, _TRIED).astype(int)).tolist()
         rest = sorted(set(range(len(plain))) - set(places), key=lambda place: place * _SPREAD % len(plain))
         return [plain[place] for place in (*places, *rest)]
 
-    def _proven_on(self, more: Sequence[tuple[int, ...]], found: Located) -> Located:
+    def _proven_on(self, more: Sequence[Index], found: Located) -> Located:
         """Return a proven mistake with further elements tried, as many as the budget allows."""
         start, main = self.kernel.evaluated, (found.kind, found.operation)
         for index in more if found.proven else ():
@@ -139,26 +134,16 @@ class _Search:
                 break
         return found
 
-    def _is_plain(self, index: tuple[int, ...]) -> bool:
-        keys = int(self.output.kernel[index]), int(self.output.reference[index])
-        return all(key and self.reference.constant(key) is None for key in keys)
-
-    def _element(self, index: tuple[int, ...]) -> Element:
-        return self._compared(index, int(self.output.reference[index]))
-
-    def _compared(self, index: tuple[int, ...], wanted: int) -> Element:
+    def _element(self, index: Index, wanted: int | None = None) -> Element:
+        """Return an element compared with its key of the reference, or with another."""
         key = int(self.output.kernel[index])
+        wanted = int(self.output.reference[index]) if wanted is None else wanted
         aligner = Aligner(self.kernel, self.reference, key, wanted)
         edits = aligner.edits(key, wanted)
-        trivial = any(edit.kind == "unknown" for edit in edits) or self._is_replaced(edits)
-        return Element(index, edits, not trivial and aligner.proves(edits, key, wanted))
-
-    def _is_replaced(self, edits: Sequence[Edit]) -> bool:
-        """Return whether terms that the reference does not have are replaced by those that are missing: that
-        puts any sum right.
-        """
         extra = [key for edit in edits if edit.kind == "extra term" for key in (edit.found, edit.partner)]
-        return is_restated(edits) and not all(self.reference.known(key) for key in extra if key)
+        strange = not all(self.reference.known(key) for key in extra if key)
+        trivial = any(edit.kind == "unknown" for edit in edits) or (strange and is_restated(edits))
+        return Element(index, edits, not trivial and aligner.proves(edits, key, wanted))
 
     def _decided(self, element: Element) -> Element:
         """Return an element whose wrong values took another decision, beside what the reference has there:
@@ -166,7 +151,7 @@ class _Search:
         """
         if not element.proven and self.seen:
             for other in self.reference.alternatives(int(self.output.reference[element.place])):
-                found = self._compared(element.place, other)
+                found = self._element(element.place, other)
                 if found.proven and found.edits and found.kinds <= self.seen:
                     return found
         return element
@@ -182,9 +167,8 @@ class _Search:
         return self.reference.name(key) if key else None
 
     def _of_elements(self, elements: list[Element]) -> Located:
-        groups = Counter(
-            group for element in elements for group in dict.fromkeys(map(self._group, element.edits))
-        )
+        own = [dict.fromkeys(map(self._group, element.edits)) for element in elements]
+        groups = Counter(group for each in own for group in each)
         sizes = Counter(self._group(edit) for element in elements for edit in element.edits)
         main = max(groups, key=lambda group: (group[0] != "unknown", groups[group], sizes[group]))
         mine = [element for element in elements if any(self._group(edit) == main for edit in element.edits)]
@@ -195,11 +179,8 @@ class _Search:
         kinds = len({self._group(edit) for edit in best.edits})
         certainty: Certainty = "suspected"
         if main[0] == "unknown":
-            certainty = (
-                "located"
-                if edits[0].pc >= 0 and edits[0].value != int(self.output.kernel[best.place])
-                else "suspected"
-            )
+            inside = edits[0].pc >= 0 and edits[0].value != int(self.output.kernel[best.place])
+            certainty = "located" if inside else "suspected"
         elif proven:
             every = all(element.proven for element in elements)
             rivals = self._is_result(edits[0]) and (len(mine) < len(elements) or self._is_elsewhere(edits[0]))
@@ -224,12 +205,7 @@ class _Search:
         return edit.kind == "operand" and in_other(edit.value, edit.found, edit.wanted)
 
     def _record(
-        self,
-        edits: list[Edit],
-        index: tuple[int, ...],
-        counts: tuple[int, int],
-        certainty: Certainty,
-        others: int,
+        self, edits: list[Edit], index: Index, counts: tuple[int, int], certainty: Certainty, others: int
     ) -> Located:
         twin = self._twin(edits[0]) if edits[0].kind == "operand" else []
         edits = twin or edits
@@ -244,15 +220,18 @@ class _Search:
         way = copies_of(self.sides, brought, self._name, role * bool(twin)) if moved or twin else ((), None)
         copies, loaded = way
         loaded = None if elsewhere else loaded
-        chosen = pc >= 0 and "sp" in self._words(pc)
-        loaded = self._metadata_load(pc) if chosen and edit.kind == "operand" else loaded
+        statement = self._statement(pc) if pc >= 0 else None
+        words = () if statement is None else (statement.opcode, *statement.modifiers)
+        chosen = any(word.partition("::")[0] == "sp" for word in words)
+        if statement is not None and chosen and edit.kind == "operand":  # the load of the metadata
+            loads = loads_of(self.sides.code, pc, operand_names((statement.operands or ())[_METADATA]))
+            loaded = next((at for at in loads if "param" not in self._statement(at).modifiers), None)
         return Located(
-            kind=edit.kind, pc=pc, location=self._location(pc), found=self.say(edit.found),
-            wanted=self.say(edit.wanted),
-            partner=self.say(partner) if partner or edit.detail in CHOICES else "", operation=edit.detail,
-            map=self._map(edits), places=len(edits),
-            output=self.name, first=index, elements=int(self.output.other.sum()), tried=tried, checked=proven,
-            certainty=certainty,
+            kind=edit.kind, pc=pc, location=self._location(pc), operation=edit.detail,
+            found=self.say(edit.found), wanted=self.say(edit.wanted),
+            partner=self.say(partner) if partner or edit.detail in CHOICES else "",
+            map=self._map(edits), places=len(edits), output=self.name, first=index,
+            elements=int(self.output.other.sum()), tried=tried, checked=proven, certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
             loaded=self._location(-1 if loaded is None else loaded),
             others=others, chosen=chosen, operand=role, elsewhere=elsewhere,
@@ -267,45 +246,35 @@ class _Search:
         lacks = self.kernel.value(edit.wanted) is None
         if not found or not wanted or user is None or edit.pc < 0 or not lacks:
             return []
-        made = {each.pc for each in sides.provenance.products if (each.d == edit.found).any()}
-        given = (self._statement(edit.pc).operands or ())[1:]
-        names = [
-            operand_names(each) for each, key in zip(given, user.operands, strict=False) if key == edit.found
-        ]
+        made = {each.pc for each in sides.provenance.products if (each.made == edit.found).any()}
+        given = zip((self._statement(edit.pc).operands or ())[1:], user.operands, strict=False)
+        names = [operand_names(each) for each, key in given if key == edit.found]
         used = {at for each in names for at in loads_of(sides.code, edit.pc, each, made) if at in made}
         pairs = [*zip(found.terms, wanted.terms, strict=False)]
         sides_of = {tuple(x != y for x, y in zip(*pair, strict=True)) for pair in pairs}
-        if len(made) < 2 or len(used) != 1 or len(found.terms) != len(wanted.terms):
-            return []
-        if sides_of not in ({(True, False)}, {(False, True)}):
+        alike = len(found.terms) == len(wanted.terms) and sides_of in ({(True, False)}, {(False, True)})
+        if len(made) < 2 or len(used) != 1 or not alike:
             return []
         side, (pc,) = int((False, True) in sides_of), used
-        held = np.concatenate(
-            [x.ravel() for each in sides.provenance.products if each.pc == pc for x in each[1:3]]
-        )
+        own = [each for each in sides.provenance.products if each.pc == pc]
+        held = np.concatenate([x.ravel() for each in own for x in (each.a, each.b)])
         return [
             Edit("operand", edit.value, edit.delta, pc, mine[side], theirs[side], mine[1 - side])
             for mine, theirs in pairs
             if mine[side] in held
         ]
 
-    def _metadata_load(self, pc: int) -> int | None:
-        """Return the load that the metadata of a sparse product come from."""
-        names = operand_names((self._statement(pc).operands or ())[_METADATA])
-        loads = loads_of(self.sides.code, pc, names)
-        return next((at for at in loads if "param" not in self._statement(at).modifiers), None)
-
     def _statement(self, pc: int) -> InstructionStatement:
         return self.sides.code[pc].statement
 
-    def _is_moved(self, edit: Edit, index: tuple[int, ...]) -> bool:
+    def _is_moved(self, edit: Edit, index: Index) -> bool:
         """Return whether an element stands for another element, so that its load may be wrong: not where a
         result belongs, or another array of which this element is in the formula, too.
         """
         found, wanted = self._name(edit.found), self._name(edit.wanted)
         if found is None or wanted is None or found.array == wanted.array:
             return True
-        own = self.reference.slice(int(self.output.reference[index]))
+        own = self.reference.cone(int(self.output.reference[index]))
         return wanted.number < 0 and not own.has(edit.found)
 
     def _operand(self, edit: Edit) -> str:
@@ -314,7 +283,7 @@ class _Search:
         holding = (role for each in products for role in "ab" if (getattr(each, role) == edit.found).any())
         return next(holding, "") if edit.found else ""
 
-    def _place_of_missing(self, edit: Edit, index: tuple[int, ...]) -> int:
+    def _place_of_missing(self, edit: Edit, index: Index) -> int:
         """Return where an operation is missing: at the user or the store of a sum, else at the value."""
         made = self.kernel.value(edit.found)
         if made is None or made.name not in SUMS or edit.value != edit.found:
@@ -327,15 +296,10 @@ class _Search:
         if edits[0].kind.endswith("term"):
             names = [self._name(edit.found or edit.wanted) for edit in edits]
             places = [name.place for name in names if name is not None]
-            return (
-                _spans(places)
-                if places and len({len(place) for place in places}) == 1
-                else f"{len(edits)} terms"
-            )
+            same_axes = len({len(place) for place in places}) == 1
+            return _spans(places) if same_axes else f"{len(edits)} terms"
         pairs = [(self._name(edit.found), self._name(edit.wanted)) for edit in edits]
-        same = [
-            (a.place, b.place) for a, b in pairs if a is not None and b is not None and a.array == b.array
-        ]
+        same = [(a.place, b.place) for a, b in pairs if a and b and a.array == b.array]
         return index_map(same) if len(same) == len(pairs) and same else ""
 
     def say(self, key: int) -> str:
@@ -350,8 +314,8 @@ class _Search:
         if number is not None or key == 0:
             own = self.numbers.get(key, "")
             return f"{number or 0:g}" + f" (the value of {own})" * bool(own)
-        if name is not None and not self._is_bits(name):
-            return str(name)
+        if name is not None and (name.number < 0 or not name.array.startswith(("(shr", "(shl", "(and"))):
+            return str(name)  # that of a line with several operations on bits is that of all of these
         made = self.kernel.value(key) if name is None else None
         made = made or self.reference.value(key)
         if made is None or depth == 0 or made.terms:
@@ -362,23 +326,16 @@ class _Search:
             return f"({inner[0]} {sign} {inner[1]})"
         return f"{made.name}({', '.join(inner)})"
 
-    def _is_bits(self, name: Name) -> bool:
-        """Return whether a name is that of a line with several operations on bits, which is that of all."""
-        return name.number >= 0 and name.array.startswith(("(shr", "(shl", "(and"))
-
     @staticmethod
     def _number(key: int) -> str:
         found = rational(key)
         return _NAMELESS if found is None else f"{found:.7g}"
 
 
-def _spans(places: Sequence[tuple[int, ...]]) -> str:
+def _spans(places: Sequence[Index]) -> str:
     """Return which indices there are, along the axes where they differ."""
     words = []
     for axis, numbers in enumerate(zip(*places, strict=True)):
         if len(set(numbers)) > 1 or len(places) == 1:
             words.append(f"index {axis}: {min(numbers)} to {max(numbers)}")
     return ", ".join(words) or f"{len(places)} terms"
-
-
-__all__ = ["Located", "Sides", "located"]

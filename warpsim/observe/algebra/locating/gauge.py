@@ -55,9 +55,7 @@ def _apart(first: Step | Product, second: Step | Product) -> Uneven | None:
     apart = live & (halves(ratios[0]).p != halves(ratios[1]).p)
     if not apart.any():
         return None
-    made, other = (
-        np.ravel(each.made if isinstance(each, Step) else each.d)[apart] for each in (first, second)
-    )
+    made, other = (np.ravel(each.made)[apart] for each in (first, second))
     right = np.stack([mul(other, ratio[apart]) for ratio in ratios])
     return Uneven(first.pc, first.name if isinstance(first, Step) else "+", made, right)
 

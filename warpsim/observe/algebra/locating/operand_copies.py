@@ -19,7 +19,6 @@ import numpy as np
 from ....machine.bind.scope import RegisterName
 from ....machine.run.wave import Record
 from ....ptx.statements import operand_names
-from ..provenance import Copy
 from .formula_graphs import Name
 from .value_edits import Edit
 
@@ -42,7 +41,12 @@ def loads_of(
     wanted = [(each.number, pc) for each in found if isinstance(each, RegisterName)]
     while wanted:
         number, before = wanted.pop()
-        at = _definer(code, before, number)
+        function, ring = (
+            code[before].function,
+            (*range(before - 1, -1, -1), *range(len(code) - 1, before, -1)),
+        )
+        writers = (at for at in ring if number in code[at].flow.written and code[at].function == function)
+        at = next(writers, None)
         if at is None or (number, at) in seen:
             continue
         seen.add((number, at))
@@ -53,15 +57,6 @@ def loads_of(
             yield at
 
 
-def _definer(code: Sequence[Record], before: int, number: int) -> int | None:
-    """Return the last statement of a function that writes a register before a statement of it."""
-    function = code[before].function
-    ring = (*range(before - 1, -1, -1), *range(len(code) - 1, before, -1))
-    return next(
-        (at for at in ring if number in code[at].flow.written and code[at].function == function), None
-    )
-
-
 def copies_of(
     sides: Sides, edits: Sequence[Edit], name_of: Callable[[int], Name | None], role: str = ""
 ) -> tuple[tuple[int, ...], int | None]:
@@ -69,25 +64,25 @@ def copies_of(
     those to operand ``role`` of a matrix instruction alone, if it is given.
     """
     some = edits[:: max(len(edits) // _LOOKED_AT, 1)]
-    pairs = [
-        (_stored_key(sides, name_of(edit.found)), _stored_key(sides, name_of(edit.wanted))) for edit in some
-    ]
-    found = [key for key, _ in pairs if key is not None]
-    if not found:
+    pairs = [[_stored_key(sides, name_of(key)) for key in (edit.found, edit.wanted)] for edit in some]
+    found = np.array([key for key, _ in pairs if key is not None], np.uint64)
+    if not found.size:
         return (), None
     copies = sides.provenance.copies
     if role:
         way = _way(sides, edits[0].pc, role)
         copies = [copy for copy in copies if copy.pc in way]
-    moved = {kind: _carriers(copies, kind, found) for kind in ("device", "write", "read")}
-    path = tuple(dict.fromkeys(pc for pcs in moved.values() for pc in pcs))
+    moved = {kind: Counter[int]() for kind in ("device", "write", "read")}  # by statement, how many
+    for copy in copies:
+        moved[copy.kind][copy.pc] += int(np.isin(found, copy.keys).sum())
+    path = tuple(dict.fromkeys(pc for pcs in moved.values() for pc, count in pcs.most_common() if count))
     first = path[0] if path else None
-    if not moved["write"] and not moved["read"]:
+    if not moved["write"].total() and not moved["read"].total():
         return path, first
-    together = [
-        _together(copies, key, wanted) for key, wanted in pairs if key is not None and wanted is not None
-    ]
-    return path, first if together and not any(together) else None
+    both = [np.array(pair, np.uint64) for pair in pairs if None not in pair]
+    writes = [copy for copy in copies if copy.kind == "write"]
+    together = any(np.isin(pair, copy.keys).all() for pair in both for copy in writes)
+    return path, first if both and not together else None
 
 
 def _way(sides: Sides, pc: int, role: str) -> set[int]:
@@ -103,31 +98,16 @@ def _way(sides: Sides, pc: int, role: str) -> set[int]:
     return readers | writers | {pc} | {at for each in stored for at in each}
 
 
-def _together(copies: Sequence[Copy], found: int, wanted: int) -> bool:
-    """Return whether two elements were ever copied into shared memory by one execution of a statement."""
-    both = np.array([found, wanted], np.uint64)
-    return any(copy.kind == "write" and bool(np.isin(both, copy.keys).all()) for copy in copies)
-
-
 def _stored_key(sides: Sides, name: Name | None) -> int | None:
     """Return the key of an argument's element as memory has it."""
     if name is None or name.number >= 0 or name.array not in sides.names:
         return None
     keys = sides.leaves.arguments[list(sides.names).index(name.array)].keys
+    shape = () if keys is None else keys.shape
     if (
         keys is None
-        or len(name.place) != keys.ndim
-        or any(i >= n for i, n in zip(name.place, keys.shape, strict=True))
+        or len(name.place) != len(shape)
+        or any(i >= n for i, n in zip(name.place, shape, strict=True))
     ):
         return None
     return int(keys[name.place])
-
-
-def _carriers(copies: Sequence[Copy], kind: str, keys: Sequence[int]) -> list[int]:
-    """Return statements that moved any of some keys, those first that moved most."""
-    counts = Counter[int]()
-    wanted = np.array(keys, np.uint64)
-    for copy in copies:
-        if copy.kind == kind:
-            counts[copy.pc] += int(np.isin(wanted, copy.keys).sum())
-    return [pc for pc, count in counts.most_common() if count]

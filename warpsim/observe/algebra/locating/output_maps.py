@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from ..equivalence import Output
 from ..keys.finite_fields import equal, total
+from ..keys.key_index import Index
 from ..provenance import Stores
 
-Index = tuple[int, ...]
 _MOST = 4096  # elements that are looked at
 _ENOUGH = 8  # elements that are no coincidence, whatever their map
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..keys.constant_keys import integer_keys
-from ..keys.finite_fields import ZERO, Keys, add, exp2, fma, hashed, inv, mul, neg, sub
+from ..keys.finite_fields import ZERO, Keys, add, exp2, fma, hashed, inv, key_of, mul, neg, sub
 from ..keys.key_cells import PAIRED, Cells
 from ..keys.key_reading import range_of
 from .keyed_statements import Element, element_of
@@ -17,11 +18,11 @@ from .rule_calls import (
     Outcome,
     Rule,
     Values,
+    bounded,
     chosen,
     clamped,
     function_keys,
     magnitude,
-    named_function,
     split,
     wrapped,
 )
@@ -29,49 +30,33 @@ from .rule_calls import (
 _U = np.uint64
 
 
-def _finished(
-    call: Call, keys: Keys | None, exact: Values, name: str, operands: tuple[Keys, ...]
-) -> Outcome | None:
+def _finished(call: Call, keys: Keys, exact: Values, name: str, operands: Sequence[Keys]) -> Outcome | None:
     """Return a result whose exact value is known: integers wrap, floats may saturate."""
-    if keys is None:
-        return None
-    if call.element.kind in ("s", "u"):
-        if call.has("sat"):
-            low, high = -(1 << 31), (1 << 31) - 1
-            return Outcome(clamped(keys, exact, low, high), None, name, operands)
-        found = wrapped(call, keys, exact)
-        return None if found is None else Outcome(found, None, name, operands)
-    if call.has("sat"):
-        keys = clamped(keys, exact, 0, 1)
-    if call.has("relu"):
-        keys = clamped(keys, exact, 0, np.inf)
-    return Outcome(keys, None, name, operands)
+    if call.element.kind not in ("s", "u"):
+        return Outcome(bounded(call, keys, exact), None, name, tuple(operands))
+    found = clamped(keys, exact, -(1 << 31), (1 << 31) - 1) if call.has("sat") else wrapped(call, keys, exact)
+    return None if found is None else Outcome(found, None, name, tuple(operands))
 
 
-def _sum(call: Call) -> Outcome | None:
-    opcode = call.statement.opcode
-    a, x = call.keys(0), call.values(0).astype(np.float64)
-    if opcode == "neg":
-        return _finished(call, neg(a), -x, "neg", (a,))
-    b, y = call.keys(1), call.values(1).astype(np.float64)
-    with np.errstate(all="ignore"):
-        if opcode == "sub":
-            return _finished(call, sub(a, b), x - y, "-", (a, b))
-        return _finished(call, add(a, b), x + y, "+", (a, b))
+_RING: dict[str, tuple[str, Callable[..., Keys], Callable[..., Values]]] = {
+    "neg": ("neg", neg, np.negative),
+    "add": ("+", add, np.add),
+    "sub": ("-", sub, np.subtract),
+    "product": ("*", mul, np.multiply),
+    "fused": ("fma", fma, lambda x, y, z: x * y + z),
+}
 
 
-def _product(call: Call) -> Outcome | None:
-    """mul, mad and fma; the upper half of an integer product is not a formula."""
+def _ring(call: Call) -> Outcome | None:
+    """Return a sum or a product; the upper half of an integer product is not a formula."""
     if call.has("hi"):
         return None
-    a, b = call.keys(0), call.keys(1)
-    x, y = call.values(0).astype(np.float64), call.values(1).astype(np.float64)
+    opcode, count = call.statement.opcode, len(call.types)
+    name, key, value = _RING[opcode if opcode in _RING else "fused" if count > 2 else "product"]
+    keys = [call.keys(place) for place in range(count)]
     with np.errstate(all="ignore"):
-        if len(call.types) == 2:
-            return _finished(call, mul(a, b), x * y, "*", (a, b))
-        c = call.keys(2)
-        z = call.values(2).astype(np.float64)
-        return _finished(call, fma(a, b, c), x * y + z, "fma", (a, b, c))
+        exact = value(*(call.values(place).astype(np.float64) for place in range(count)))
+    return _finished(call, key(*keys), exact, name, keys)
 
 
 def _quotient(call: Call) -> Outcome | None:
@@ -81,10 +66,9 @@ def _quotient(call: Call) -> Outcome | None:
     b = call.keys(1)
     if call.element.kind in ("s", "u"):
         return Outcome(hashed("//", a, b), None, "//", (a, b))
-    if call.cells[1] is None:
-        divisor = call.reader.constants.inverses(call.values(1), call.element.kind)
-        return Outcome(mul(a, divisor), None, "/", (a, b))
-    return Outcome(mul(a, inv(b)), None, "/", (a, b))
+    constant = call.cells[1] is None
+    divisor = call.reader.constants.inverses(call.values(1), call.element.kind) if constant else inv(b)
+    return Outcome(mul(a, divisor), None, "/", (a, b))
 
 
 def _remainder(call: Call) -> Outcome:
@@ -94,18 +78,16 @@ def _remainder(call: Call) -> Outcome:
 
 def _dot(call: Call) -> Outcome | None:
     """dp4a and dp2a: products of parts of a and b, and c."""
-    kinds = [word for word in call.modifiers if re.fullmatch(r"[su]32", word)]
+    first, second = (word[0] for word in call.modifiers if re.fullmatch(r"[su]32", word))
     wide = 1 if call.statement.opcode == "dp4a" else 2
-    first = 2 if call.has("hi") else 0
-    a = call.keys(0, Element(kinds[0][0], wide, 4 // wide))
-    b = call.keys(1, Element(kinds[1][0], 1, 4))[first : first + 4 // wide]
-    x = call.values(0, Element(kinds[0][0], wide, 4 // wide)).astype(np.float64)
-    y = call.values(1, Element(kinds[1][0], 1, 4))[first : first + 4 // wide].astype(np.float64)
-    c, exact = call.keys(2), call.values(2).astype(np.float64)
-    keys = c
+    elements, low = (Element(first, wide, 4 // wide), Element(second, 1, 4)), 2 if call.has("hi") else 0
+    a, b = (call.keys(place, elements[place]) for place in (0, 1))
+    x, y = (call.values(place, elements[place]).astype(np.float64) for place in (0, 1))
+    keys, exact, b, y = call.keys(2), call.values(2).astype(np.float64), b[low:], y[low:]
+    operands = (*a, *b[: len(a)], keys)
     for place in range(len(a)):
         keys, exact = fma(a[place], b[place], keys), exact + x[place] * y[place]
-    return _finished(call, keys, exact, call.statement.opcode, (*a, *b, c))
+    return _finished(call, keys, exact, call.statement.opcode, operands)
 
 
 def _differences(call: Call) -> Outcome | None:
@@ -129,7 +111,8 @@ def _exponential(call: Call) -> Outcome:
 
 def _function(call: Call) -> Outcome:
     a, name = call.keys(0), call.statement.opcode
-    return Outcome(named_function(name, a), None, name, (a,))
+    found = inv(function_keys("sqrt", a)) if name == "rsqrt" else function_keys(name, a)
+    return Outcome(found, None, name, (a,))
 
 
 def _choice(call: Call) -> Outcome | None:
@@ -201,15 +184,11 @@ def _converted(call: Call, keys: Keys, values: Values, to: Element, of: Element)
     rounding = next((word for word in call.modifiers if word in _ROUNDINGS), "")
     if rounding and of.kind not in ("s", "u"):
         name, function = _ROUNDINGS[rounding]
-        keys = function_keys(name, keys)
-        values = function(values)
+        keys, values = function_keys(name, keys), function(values)
     if to.kind in ("s", "u"):
         result = split(call.after.astype(f"u{to.size}"), to)
         return name, call.in_range(values, result, keys, integer_keys(result))
-    if call.has("sat"):
-        keys = clamped(keys, values, 0, 1)
-    if call.has("relu"):
-        keys = clamped(keys, values, 0, np.inf)
+    keys = bounded(call, keys, values)
     if call.has("satfinite"):
         _, most = range_of(to.kind, to.size)
         bound = call.reader.constants.keys(np.sign(values) * most, "f64")
@@ -219,22 +198,17 @@ def _converted(call: Call, keys: Keys, values: Values, to: Element, of: Element)
 
 def _integers(call: Call, to: Element, of: Element) -> Outcome:
     """Return integers of another width or sign: the number where it fits, its low bytes where not."""
-    if call.unbounded and call.cells[0] is not None and call.cells[0].number is not None:
-        return Outcome(call.cells[0].number[None], None, "", (), to)
-    source, values = call.keys(0, of), call.values(0, of)
-    bits = call.after.astype(f"u{to.size}")
-    result = split(bits, to)
-    if call.has("sat"):
-        return Outcome(call.in_range(values, result, source, integer_keys(result)), None, "", (), to)
-    if to.size <= of.size:
-        return Outcome(
-            call.reader.read(call.cells[0], call.bits[0], to.kind, to.size)[None], None, "", (), to
-        )
-    apart = result.astype(np.float64) - values.astype(np.float64)
-    moved = np.where(apart != 0, integer_keys(np.where(apart != 0, np.int64(2), np.int64(0))), _U(0))
-    return Outcome(
-        add(source, mul(moved, integer_keys(np.array(1 << 8 * to.size - 1, _U)))), None, "", (), to
-    )
+    cells, source, values = call.cells[0], call.keys(0, of), call.values(0, of)
+    result = split(call.after.astype(f"u{to.size}"), to)
+    if call.unbounded and cells is not None and cells.number is not None:
+        keys = cells.number[None]
+    elif call.has("sat"):
+        keys = call.in_range(values, result, source, integer_keys(result))
+    elif to.size <= of.size:
+        keys = call.reader.read(cells, call.bits[0], to.kind, to.size)[None]
+    else:
+        keys = np.where(result != values, add(source, key_of(1 << 8 * to.size)), source)
+    return Outcome(keys, None, "", (), to)
 
 
 def _pack(call: Call) -> Outcome | None:
@@ -244,34 +218,30 @@ def _pack(call: Call) -> Outcome | None:
         return None
     size, width = bits // 8, 4
     a, b = call.keys(0), call.keys(1)
-    parts = split(call.after, Element(kind, size, width // size))
-    low = [
-        call.in_range(call.values(1 - place)[0], parts[place], keys[0], integer_keys(parts[place]))
-        for place, keys in enumerate((b, a))
-    ]
-    cells = [Cells.of(keys, kind, size) for keys in low]
+    parts, cells = split(call.after, Element(kind, size, width // size)), []
+    for place, (keys, part) in enumerate(zip((b, a), parts, strict=False)):
+        found = call.in_range(call.values(1 - place)[0], part, keys[0], integer_keys(part))
+        cells.append(Cells.of(found, kind, size))
     if len(call.types) > 2:
-        above = call.cells[2]
-        rest = width - 2 * size
+        above, rest = call.cells[2], width - 2 * size
         cells.append(Cells.empty(rest, call.lanes) if above is None else above.part(0, rest))
     return Outcome(None, Cells.joined(cells), "pack", (a[0], b[0]))
 
 
 def _nibbles(call: Call, to: Element, of: Element) -> Outcome | None:
     """Two e2m1 share a byte: a pair of keys, that reading takes apart."""
-    if to.kind == PAIRED:
-        keys = call.keys(0, of) if of.parts > 1 else np.concatenate([call.keys(1, of), call.keys(0, of)])
-        if to.parts != 2:
-            return None
-        return Outcome(call.reader.paired(keys[0], keys[1])[None], None, "", (), Element(PAIRED, 1, 1))
-    cells = call.cells[0]
-    keys = call.reader.nibbles(cells, call.bits[0], PAIRED, 0)
-    return Outcome(keys, None, "", (), Element(to.kind, to.size, 2))
+    if to.kind != PAIRED:
+        keys = call.reader.nibbles(call.cells[0], call.bits[0], PAIRED, 0)
+        return Outcome(keys, None, "", (), Element(to.kind, to.size, 2))
+    if to.parts != 2:
+        return None
+    keys = call.keys(0, of) if of.parts > 1 else np.concatenate([call.keys(1, of), call.keys(0, of)])
+    return Outcome(call.reader.paired(keys[0], keys[1])[None], None, "", (), Element(PAIRED, 1, 1))
 
 
 RULES: dict[str, Rule] = {
-    "sum": _sum,
-    "product": _product,
+    "sum": _ring,
+    "product": _ring,
     "quotient": _quotient,
     "remainder": _remainder,
     "sum of products": _dot,

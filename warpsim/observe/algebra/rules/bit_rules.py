@@ -6,10 +6,7 @@ of bits. What is neither is left to the uninterpreted function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import numpy.typing as npt
 
 from ..keys.finite_fields import Keys, hashed, key_of, mul, neg
 from ..keys.key_bits import TABLES, chosen_by_table, shifted
@@ -21,19 +18,13 @@ from .rule_calls import Call, Outcome, Rule, Values, magnitude
 _U, _T = np.uint64, np.uint16
 
 
-def _rows(call: Call, index: int) -> tuple[Keys, Mask]:
-    bits = call.bits[index]
-    return call.reader.rows(call.cells[index], bits, bits.dtype.itemsize)
-
-
 def _known_rows(call: Call, count: int) -> list[Keys] | None:
     """Return the bits of the first sources; None where those of some lane are not known."""
-    if any(call.bits[place].dtype.itemsize > 4 for place in range(count)):
+    sizes = [bits.dtype.itemsize for bits in call.bits[:count]]
+    if max(sizes) > 4:
         return None
-    found = [_rows(call, place) for place in range(count)]
-    if not all(known.all() for _, known in found):
-        return None
-    return [rows for rows, _ in found]
+    found = [call.reader.rows(call.cells[i], call.bits[i], size) for i, size in enumerate(sizes)]
+    return [rows for rows, _ in found] if all(known.all() for _, known in found) else None
 
 
 def _number(call: Call, rows: Keys, name: str, *, signed: bool = False) -> Outcome:
@@ -46,8 +37,6 @@ def _number(call: Call, rows: Keys, name: str, *, signed: bool = False) -> Outco
 
 # --- logic -------------------------------------------------------------------------------------------
 
-Function = Callable[[list[Values]], Values]
-
 
 def _logic(call: Call) -> Outcome | None:
     opcode = call.statement.opcode
@@ -57,14 +46,12 @@ def _logic(call: Call) -> Outcome | None:
     table = int(call.bits[3].flat[0]) & 255 if opcode == "lop3" else TABLES[opcode]
     whole = _whole_integer(call, count)
     if whole is not None:
-        return whole if whole.cells is not None else None
+        return whole
     moved = _moved(call, count, table)
     if moved is not None:
         return Outcome(None, moved)
     rows = _known_rows(call, count)
-    if rows is None:
-        return None
-    return _number(call, chosen_by_table(table, rows), opcode)
+    return None if rows is None else _number(call, chosen_by_table(table, rows), opcode)
 
 
 def _whole_integer(call: Call, count: int) -> Outcome | None:
@@ -100,28 +87,19 @@ def _moved(call: Call, count: int, table: int) -> Cells | None:
 
     None where some number does neither, or where two operands have keys in one byte.
     """
-    width = call.after.dtype.itemsize
-    dtype = call.after.dtype
-    tags = [
-        np.zeros((width, call.lanes), _T) if cells is None else cells.tags for cells in call.cells[:count]
-    ]
-    keyed = np.stack([each != 0 for each in tags])
-    if (keyed.sum(0) > 1).any():
+    dtype, found = call.after.dtype, Cells.empty(call.after.dtype.itemsize, call.lanes)
+    keyed = [(place, cells) for place, cells in enumerate(call.cells[:count]) if cells is not None]
+    if len(keyed) > 1 and (np.sum([cells.tags != 0 for _, cells in keyed], axis=0) > 1).any():
         return None
-    found = Cells.empty(width, call.lanes)
-    for place in range(count):
-        cells = call.cells[place]
-        if cells is None or not keyed[place].any():
-            continue
-        words = [call.bits[other].astype(dtype) for other in range(count)]
+    for place, cells in keyed:
+        words = [bits.astype(dtype) for bits in call.bits[:count]]
         words[place] = np.zeros(call.lanes, dtype)
         low = _applied(table, words)
         words[place] = ~words[place]
-        high = _applied(table, words)
-        part = _kept(call, cells, low, high, place)
+        part = _kept(call, cells, low, _applied(table, words), place)
         if part is None:
             return None
-        mask = keyed[place]
+        mask = cells.tags != 0
         found = Cells(np.where(mask, part.keys, found.keys), np.where(mask, part.tags, found.tags))
     return found
 
@@ -136,12 +114,9 @@ def _kept(call: Call, cells: Cells, low: Values, high: Values, place: int) -> Ce
     top = np.arange(width)[:, None] + (cells.tags >> 4 & 15) - 1 - (cells.tags & 15)
     stays = np.take_along_axis(keep, np.clip(top, 0, width - 1), 0) != 0
     gone = ((keep | flip) == 0) & ~(stays & (cells.tags >> 8 == KINDS["f32"]))
-    tags = np.where(gone, _T(0), cells.tags)
-    keys = np.where(gone, _U(0), cells.keys)
+    found = Cells(np.where(gone, _U(0), cells.keys), np.where(gone, _T(0), cells.tags))
     odd = (cells.tags != 0) & ~gone & (keep != 255)
-    if not odd.any():
-        return Cells(keys, tags, cells.writer)
-    return _signed(call, Cells(keys, tags, cells.writer), (keep, flip, odd), place)
+    return _signed(call, found, (keep, flip, odd), place) if odd.any() else found
 
 
 def _signed(call: Call, cells: Cells, bits: tuple[Values, Values, Mask], place: int) -> Cells | None:
@@ -168,7 +143,7 @@ def _signed(call: Call, cells: Cells, bits: tuple[Values, Values, Mask], place: 
                 value = numbers(call.bits[place][some] >> call.bits[place].dtype.type(8 * first), kind, size)
                 key = magnitude(key, value)
             keys[first : byte + 1, some] = key
-    return Cells(keys, cells.tags, cells.writer)
+    return Cells(keys, cells.tags)
 
 
 _TRUNCATING = (0x00, 0x80, 0xC0, 0xE0, 0xF0, 0xF8)  # masks of low bytes of an f32 that cut it to fewer bits
@@ -182,32 +157,23 @@ def _shift(call: Call) -> Outcome | None:
         return _funnel(call)
     width = 8 * call.after.dtype.itemsize
     amounts = np.minimum(call.bits[1].astype(np.int64), width)
-    amount = int(amounts[0])
-    if (amounts != amount).any():
-        return _shifted_apart(call, amounts)
-    left = call.statement.opcode == "shl"
+    amount, cells = int(amounts[0]), call.cells[0]
+    left, alike = call.statement.opcode == "shl", bool((amounts == amount).all())
     signed = not left and call.result_type[0] == "s"
-    cells = call.cells[0]
-    if cells is None:
-        return None
-    if amount == width and not signed:
-        return Outcome(None, Cells.empty(width // 8, call.lanes))
-    if (
-        amount % 8 == 0
-        and not (cells.kind in ("s", "u") and cells.number is not None and width <= 32)
-        and not signed
-    ):
-        return Outcome(None, _byte_shifted(cells, amount // 8, left=left))
+    if cells is not None and alike and not signed:
+        integer = cells.kind in ("s", "u") and cells.number is not None and width <= 32
+        if amount == width:
+            return Outcome(None, Cells.empty(width // 8, call.lanes))
+        if amount % 8 == 0 and not integer:
+            return Outcome(None, _byte_shifted(cells, amount // 8, left=left))
     rows = _known_rows(call, 1)
-    moved = None if rows is None else shifted(rows[0], amounts, left=left, signed=signed)
-    scaled = _scaled(call, amount, left=left) if left or moved is None else None
-    if moved is None:
+    scaled = _scaled(call, amount, left=left) if alike and (left or rows is None) else None
+    if rows is None:
         return scaled
-    if scaled is None or scaled.keys is None:
+    moved = shifted(rows[0], amounts, left=left, signed=signed)
+    if scaled is None or scaled.keys is None or scaled.element is None:
         return _number(call, moved, call.statement.opcode, signed=signed)
-    call.reader.bits.keep(
-        scaled.keys[0], moved, signed=scaled.element is not None and scaled.element.kind == "s"
-    )
+    call.reader.bits.keep(scaled.keys[0], moved, signed=scaled.element.kind == "s")
     return scaled
 
 
@@ -216,38 +182,20 @@ def _byte_shifted(cells: Cells, count: int, *, left: bool) -> Cells:
     kept = cells.width - count
     to, of = (slice(count, None), slice(0, kept)) if left else (slice(0, kept), slice(count, None))
     found.keys[to], found.tags[to] = cells.keys[of], cells.tags[of]
-    return Cells(found.keys, found.tags, cells.writer)
-
-
-def _shifted_apart(call: Call, amounts: npt.NDArray[np.int64]) -> Outcome | None:
-    """Return integers that lanes shift by amounts of their own."""
-    rows = _known_rows(call, 1)
-    if rows is None:
-        return None
-    left = call.statement.opcode == "shl"
-    signed = not left and call.result_type[0] == "s"
-    found = shifted(rows[0], amounts, left=left, signed=signed)
-    return _number(call, found, call.statement.opcode, signed=signed)
+    return found
 
 
 def _scaled(call: Call, amount: int, *, left: bool) -> Outcome | None:
     """Return integers times a power of two, where no bit is lost; their quotient is rounded down."""
-    kind = "s" if call.result_type[0] == "s" else "u"
-    size = call.after.dtype.itemsize
-    element = Element(kind, size, 1)
-    keys, values = call.keys(0, element), call.values(0, element)
-    if not left:
-        power = np.asarray(key_of(1 << amount), _U)
-        return Outcome(hashed("//", keys, power), None, "//", (keys[0],), element)
-    exact = values.astype(np.float64) * 2.0**amount
-    if (exact != call.results(element).astype(np.float64)).any():
-        signed = Element("s", size, 1)
-        keys, values = call.keys(0, signed), call.values(0, signed)
-        exact = values.astype(np.float64) * 2.0**amount
-        element = signed
-        if (exact != call.results(signed).astype(np.float64)).any():
-            return None
-    return Outcome(mul(keys, key_of(1 << amount)), None, "shl", (keys[0],), element)
+    own, size = "s" if call.result_type[0] == "s" else "u", call.after.dtype.itemsize
+    power = key_of(1 << amount)
+    for element in (Element(own, size, 1), Element("s", size, 1)):
+        keys, exact = call.keys(0, element), call.values(0, element).astype(np.float64) * 2.0**amount
+        if not left:
+            return Outcome(hashed("//", keys, _U(power)), None, "//", (keys[0],), element)
+        if (exact == call.results(element).astype(np.float64)).all():
+            return Outcome(mul(keys, power), None, "shl", (keys[0],), element)
+    return None
 
 
 def _funnel(call: Call) -> Outcome | None:
@@ -258,14 +206,11 @@ def _funnel(call: Call) -> Outcome | None:
     if (amounts != amount).any():
         return None
     start = 32 - amount if call.has("l") else amount
-    cells = [each if each is not None else Cells.empty(4, call.lanes) for each in call.cells[:2]]
+    cells = [each or Cells.empty(4, call.lanes) for each in call.cells[:2]]
     if start % 8 == 0:
         return Outcome(None, Cells.joined(cells).part(start // 8, 4))
     rows = _known_rows(call, 2)
-    if rows is None:
-        return None
-    both = np.concatenate(rows, axis=1)
-    return _number(call, both[:, start : start + 32], "shf")
+    return None if rows is None else _number(call, np.hstack(rows)[:, start : start + 32], "shf")
 
 
 # --- fields and bytes --------------------------------------------------------------------------------
@@ -274,29 +219,25 @@ def _funnel(call: Call) -> Outcome | None:
 def _field(call: Call) -> Outcome | None:
     opcode = call.statement.opcode
     rows = _known_rows(call, 2 if opcode == "bfi" else 1)
-    if rows is None:
+    if rows is None or opcode == "szext":
         return None
     if opcode == "brev":
         return _number(call, rows[0][:, ::-1], opcode)
-    if opcode == "szext":
-        return None
     places = [call.bits[place].astype(np.int64) & 255 for place in ((2, 3) if opcode == "bfi" else (1, 2))]
     signed = opcode == "bfe" and call.result_type[0] == "s"
     found = np.zeros((call.lanes, rows[-1].shape[1]), _U)
     for first, count in np.unique(np.stack(places, axis=1), axis=0).tolist():
         some = (places[0] == first) & (places[1] == count)
-        own = [each[some] for each in rows]
-        found[some] = (
-            _inserted(own, first, count) if opcode == "bfi" else _extracted(own[0], first, count, signed)
-        )
+        if opcode == "bfi":
+            found[some] = _inserted(rows[0][some], rows[1][some], first, count)
+        else:
+            found[some] = _extracted(rows[0][some], first, count, signed)
     return _number(call, found, opcode, signed=signed)
 
 
-def _inserted(rows: list[Keys], first: int, count: int) -> Keys:
+def _inserted(a: Keys, b: Keys, first: int, count: int) -> Keys:
     """bfi: ``count`` low bits of a, at a place in b."""
-    a, b = rows
-    past = min(first + count, b.shape[1])
-    found = b.copy()
+    found, past = b.copy(), min(first + count, b.shape[1])
     if first < past:
         found[:, first:past] = a[:, : past - first]
     return found
@@ -304,15 +245,12 @@ def _inserted(rows: list[Keys], first: int, count: int) -> Keys:
 
 def _extracted(rows: Keys, first: int, count: int, signed: bool) -> Keys:
     """bfe: bits of a field, extended."""
-    width = rows.shape[1]
-    found = np.zeros_like(rows)
+    found, width = np.zeros_like(rows), rows.shape[1]
     past = min(first + count, width)
-    if count == 0:
-        return found
-    if first < past:
+    if count and first < past:
         found[:, : past - first] = rows[:, first:past]
-    if signed:
-        found[:, max(past - first, 0) :] = rows[:, min(past, width) - 1][:, None]
+    if count and signed:
+        found[:, max(past - first, 0) :] = rows[:, past - 1][:, None]
     return found
 
 
@@ -320,12 +258,9 @@ def _bytes(call: Call) -> Outcome | None:
     """prmt: bytes of two registers in the order of a selector, or eight copies of a byte's sign."""
     if len(call.modifiers) > 1:
         return None
-    sources = [each if each is not None else Cells.empty(4, call.lanes) for each in call.cells[:2]]
-    whole = Cells.joined(sources)
-    selector = call.bits[2].astype(np.int64)
-    chosen = np.stack([selector >> 4 * place & 7 for place in range(4)])
-    lanes = np.arange(call.lanes)
-    signs = np.stack([selector >> 4 * place & 8 for place in range(4)]) != 0
+    whole = Cells.joined([each or Cells.empty(4, call.lanes) for each in call.cells[:2]])
+    fields = call.bits[2].astype(np.int64) >> 4 * np.arange(4)[:, None]
+    chosen, signs, lanes = fields & 7, fields & 8 != 0, np.arange(call.lanes)
     tags = whole.tags[chosen, lanes]
     if not (signs & (tags != 0)).any():
         return Outcome(None, Cells(np.where(tags != 0, whole.keys[chosen, lanes], _U(0)), tags))

@@ -22,7 +22,7 @@ from ....machine.opcodes.operation import Operation
 from ....machine.run.wave import Record
 from ....machine.state.lanes import Frame
 from ....ptx.constants import Immediate
-from ....ptx.operands import Arguments, NegatedPredicate, Operand, Pair, Register, Vector
+from ....ptx.operands import Arguments, Operand, Pair, Register, Vector
 
 Values = npt.NDArray[Any]
 
@@ -158,6 +158,3 @@ def elements_of(operand: Operand) -> Iterator[Operand]:
         yield from operand.elements
     else:
         yield operand
-
-
-__all__ = ["Element", "NegatedPredicate", "Source", "Statement", "element_of", "elements_of"]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..keys.constant_keys import integer_keys
-from ..keys.finite_fields import ONE, ZERO, Keys, hashed, inv, key_of, mul, neg, sub
+from ..keys.finite_fields import ONE, ZERO, Keys, hashed, key_of, mul, neg, sub
 from ..keys.key_cells import Cells, Mask
 from ..keys.key_reading import KeyReader, numbers
 from .keyed_statements import Element, Statement, element_of
@@ -155,17 +155,18 @@ def function_keys(name: str, keys: Keys) -> Keys:
     return found if at_zero is None else np.where(keys == ZERO, _U(at_zero), found)
 
 
-def named_function(name: str, keys: Keys) -> Keys:
-    """Return the keys of a function of PTX: rsqrt is 1 / sqrt."""
-    return inv(function_keys("sqrt", keys)) if name == "rsqrt" else function_keys(name, keys)
-
-
 def clamped(keys: Keys, values: Values, low: float, high: float) -> Keys:
     """Return keys where values lie between bounds, else those of the bounds, which are 0 or 1 or integers."""
     bounds = [integer_keys(np.asarray(int(bound), np.int64)) for bound in (low, high) if np.isfinite(bound)]
     if np.isfinite(low):
         keys = np.where(values < low, bounds[0], keys)
     return np.where(values > high, bounds[-1], keys) if np.isfinite(high) else keys
+
+
+def bounded(call: Call, keys: Keys, values: Values) -> Keys:
+    """Return keys of floats where sat and relu leave them."""
+    keys = clamped(keys, values, 0, 1) if call.has("sat") else keys
+    return clamped(keys, values, 0, np.inf) if call.has("relu") else keys
 
 
 def magnitude(keys: Keys, values: Values) -> Keys:

@@ -95,7 +95,7 @@ class TaintTracker(Algebra):
         super().__init__(_TaintReader(0), lambda algebra, wave: None)
         self.sparse = set[int]()
         self._guards = frozenset[int]()
-        self.moves.matrices = _TaintedMatrices(self)
+        self.matrices = _TaintedMatrices(self)
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return records that keep taint beside what they do."""
@@ -145,7 +145,7 @@ class TaintTracker(Algebra):
     # --- statements ---
 
     def _handler(self, statement: Statement) -> Handler:
-        semantics, moving = statement.record.semantics, self.moves.handlers.get(statement.meaning)
+        semantics, moving = statement.record.semantics, self.handlers.get(statement.meaning)
         if statement.meaning in _FOLLOWED and moving is not None:
             return partial(self._moved, moving)
         if statement.opcode == "shfl" and moving is not None:
@@ -153,7 +153,7 @@ class TaintTracker(Algebra):
         if statement.meaning == "atomic":
             return partial(self._careful, self._updated, ())
         if statement.meaning == "matrix product":
-            return self.moves.matrices.executed if statement.opcode == "mma" else _leak
+            return self.matrices.executed if statement.opcode == "mma" else _leak
         if semantics is not None and semantics.load is None and "cc" not in statement.modifiers:
             return self._computed
         return partial(self._careful, self.forgetting, ())

@@ -60,9 +60,9 @@ GUARANTEED = (
     _guaranteed(
         "statements in basic blocks",
         BITS,
-        "and with the same findings, for launches whose statements are compiled in basic blocks, to "
-        "functions of Python or to machine code, and for those whose statements are interpreted; another "
-        "value of WARPSIM_STATEMENTS is refused",
+        "and with the same findings, for launches whose statements are compiled to machine code "
+        "in basic blocks, and for those whose statements are interpreted; another value of "
+        "WARPSIM_STATEMENTS is refused",
         "machine/run/basic_blocks.py",
     ),
     _guaranteed(
@@ -141,7 +141,7 @@ GUARANTEED = (
         "observe/checks/copy_order.py",
     ),
     _measured(
-        "mistakes", "diff names the mistake behind wrong bits", "workbench/diagnosis/search/mistake_search.py"
+        "mistakes", "diff names the mistake behind wrong bits", "workbench/diagnosis/search/diagnose.py"
     ),
     _guaranteed(
         "any bytes",

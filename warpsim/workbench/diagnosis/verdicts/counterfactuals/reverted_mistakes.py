@@ -23,12 +23,10 @@ from .....sums.execution.pipeline import execute_inputs
 from ...library.mistake import SPELLED, Mistake
 from ...library.setting import Setting
 from ...search.cases import setting_of
-from ...solving.mapped_mistakes import bare_mistake, named_mistake, permutations
-from ...solving.other_causes import byte_places, other_causes
+from ...solving.other_causes import bare_mistake, byte_places, named_mistake, other_causes, permutations
 from ...solving.solving import Explanation
 from ..launch_causes import Cause, along, chain_to, traced
-from ..matrix_hooks import MatrixHook
-from ..tried_repairs import Trial
+from ..tried_repairs import MatrixHook, Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (
@@ -92,9 +90,14 @@ def reverted_mistakes(trial: Trial) -> list[Cause]:
     found = dict[str, dict[int, Mistake]]()
     with trial.budget.search("known mistakes"):
         for chosen in _candidates(settings.executed.values()):
-            bare = {pc: _bare(each) for pc, each in chosen.items()}
+            bare = {
+                pc: (each if isinstance(each, Mistake) else bare_mistake(each)) for pc, each in chosen.items()
+            }
             if len(found) <= _LISTED and trial.wrong(RevertedMistake(bare)) == 0:
-                named = {pc: _named(each) for pc, each in chosen.items()}
+                named = {
+                    pc: (each if isinstance(each, Mistake) else named_mistake(each))
+                    for pc, each in chosen.items()
+                }
                 found[next(iter(named.values())).name] = named
     return [_cause(trial, found)] if found else []
 
@@ -116,14 +119,6 @@ def _candidates(executed: Iterable[Executed]) -> list[dict[int, Candidate]]:
             for made in permutations(each.setting, name, _SIMPLE):
                 found.setdefault((1 if name == "e" else 2, f"{name} {made.atom}"), {})[each.pc] = made
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
-
-
-def _bare(each: Candidate) -> Mistake:
-    return each if isinstance(each, Mistake) else bare_mistake(each)
-
-
-def _named(each: Candidate) -> Mistake:
-    return each if isinstance(each, Mistake) else named_mistake(each)
 
 
 def _can_be_undone(mistake: Mistake, form: Instruction) -> bool:
