@@ -42,7 +42,6 @@ NUMERAL = re.compile(
 FORBIDDEN = re.compile(rf"\b(?:{PERSONS})\b|\b(?:{PRONOUN})", re.IGNORECASE)
 PARTS = {"somebody", "someone", "nobody", "anybody", "whoever", "who", "tell", "tells", "told"}  # of names
 ALLOWED = {  # what is meant: 1 bits, the number 1, a modifier of PTX
-    ("workbench/models/c_bins.py", "one"),
     ("workbench/generation/coverage/bins.py", "one"),
     ("workbench/generation/coverage/operand_classes.py", "one"),
     ("workbench/explanation/rule_steps.py", "ones"),
