@@ -72,7 +72,7 @@ def test_the_forms_of_volta_assemble_for_volta() -> None:
 
 @pytest.mark.parametrize("target", DISTINCT)
 def test_mutated_mnemonics(target: str) -> None:
-    check(compare(sample_mnemonics(target, usual(5, 12), SEED), target, guessed=True))
+    check(compare(sample_mnemonics(target, usual(3, 12), SEED), target, guessed=True))
 
 
 @pytest.mark.parametrize("target", DISTINCT)

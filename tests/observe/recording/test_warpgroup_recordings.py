@@ -19,7 +19,7 @@ from warpsim.observe.stops.debugger import Debugger, WarpStop
 from warpsim.programs.launch.launching import LaunchReport, load_text
 from warpsim.show.views.stops import stop_document, stop_lines
 from warpsim.sums.execution.pipeline import execute_inputs
-from warpsim.workbench.diagnosis.recordings.event_differences import compare_recordings
+from warpsim.workbench.diagnosis.recordings.divergence import compare_recordings
 from warpsim.workbench.vectors.formats.recording import read_recording, write_recording
 from warpsim.workbench.vectors.recordings import Recording
 from warpsim.workbench.vectors.sets import expected

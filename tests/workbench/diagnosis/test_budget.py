@@ -15,7 +15,7 @@ from warpsim import Verdict
 from warpsim.base.errors import Fault, WarpsimError
 from warpsim.programs.launch.launching import load_text
 from warpsim.workbench.diagnosis.origins.element_origins import find_origins
-from warpsim.workbench.diagnosis.verdicts.budget import STATEMENTS, Budget
+from warpsim.workbench.diagnosis.verdicts.repeated_launch import STATEMENTS, Budget
 
 WHY = import_module("warpsim.workbench.diagnosis.verdicts.why")  # the function has its name
 # Restated as shr.s32, or with another comparison, the loop does not end.

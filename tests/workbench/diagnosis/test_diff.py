@@ -22,15 +22,13 @@ from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import ScaleSelectors
 from warpsim.workbench.diagnosis import CLASSES, Diagnosis, Match, Mistake, compare, diagnose
-from warpsim.workbench.diagnosis.dumps.closeness import closeness
+from warpsim.workbench.diagnosis.dumps.dump_comparison import closeness
 from warpsim.workbench.diagnosis.dumps.wrong_elements import wrong_elements
 from warpsim.workbench.diagnosis.library.setting import Setting
-from warpsim.workbench.diagnosis.search.cases import case_of, probe
+from warpsim.workbench.diagnosis.search.cases import case_of, outcome, probe
 from warpsim.workbench.diagnosis.search.diagnose import joined_with_others
-from warpsim.workbench.diagnosis.search.mistake_search import outcome
 from warpsim.workbench.diagnosis.solving.linear_operands import unposed
-from warpsim.workbench.diagnosis.solving.mapped_mistakes import named_mistake
-from warpsim.workbench.diagnosis.solving.other_causes import other_causes
+from warpsim.workbench.diagnosis.solving.other_causes import named_mistake, other_causes
 from warpsim.workbench.diagnosis.solving.screening import Candidates, alternatives, costs
 from warpsim.workbench.diagnosis.solving.solving import explained
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from warpsim.observe.algebra.leaves import Argument
-from warpsim.workbench.diagnosis.formulas import formula_functions as functions
+from warpsim.workbench.diagnosis.formulas import formula_terms as functions
 from warpsim.workbench.diagnosis.formulas.found_formulas import FoundFormula, found_formula
 
 RANDOM = np.random.default_rng(5)

@@ -17,8 +17,7 @@ from tools.mistakes.dumps import packings
 from tools.mistakes.judging import Case, answered
 from warpsim.show.views.held_operands import holding_document, holding_lines
 from warpsim.workbench.diagnosis import held
-from warpsim.workbench.diagnosis.contents.dump_places import places_of
-from warpsim.workbench.diagnosis.contents.map_formulas import several
+from warpsim.workbench.diagnosis.contents.dump_places import places_of, several
 
 FORM = warpsim.decode(F16[0], target=F16[1])
 RNG = np.random.default_rng(0)

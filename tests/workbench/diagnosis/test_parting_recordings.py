@@ -20,9 +20,8 @@ from warpsim.observe.recording.recorder import LaunchEvent
 from warpsim.programs.launch.launching import load_text
 from warpsim.show.cli import cli
 from warpsim.sums.execution.pipeline import execute_inputs
-from warpsim.workbench.diagnosis.recordings import event_differences
-from warpsim.workbench.diagnosis.recordings.divergence import Divergence, first_divergence
-from warpsim.workbench.diagnosis.recordings.event_differences import compare_recordings
+from warpsim.workbench.diagnosis.recordings import divergence
+from warpsim.workbench.diagnosis.recordings.divergence import Divergence, compare_recordings, first_divergence
 from warpsim.workbench.vectors.formats.recording import write_recording
 from warpsim.workbench.vectors.recordings import Recording
 
@@ -215,8 +214,8 @@ def test_descriptors_differ_where_they_do(monkeypatch: pytest.MonkeyPatch) -> No
         )
         return SimpleNamespace(inputs=inputs, tile=np.full(4, tile))
 
-    monkeypatch.setattr(event_differences, "_tile", lambda event, side: event.tile)
-    assert list(event_differences._tiles(event(7), event(7))) == []
-    assert list(event_differences._tiles(event(7), event(8))) == ["b-desc"]
-    assert list(event_differences._tiles(event(7), event(7, tile=1))) == ["b"]
-    assert list(event_differences._tiles(event(7, a=1), event(7))) == ["a-desc"]
+    monkeypatch.setattr(divergence, "_tile", lambda event, side: event.tile)
+    assert list(divergence._tiles(event(7), event(7))) == []
+    assert list(divergence._tiles(event(7), event(8))) == ["b-desc"]
+    assert list(divergence._tiles(event(7), event(7, tile=1))) == ["b"]
+    assert list(divergence._tiles(event(7, a=1), event(7))) == ["a-desc"]

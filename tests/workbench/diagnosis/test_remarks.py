@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.workbench.diagnosis.dumps.shared_causes import shared_causes
+from warpsim.workbench.diagnosis.dumps.wrong_elements import shared_causes
 from warpsim.workbench.diagnosis.library.setting import Setting, SharedTiles
-from warpsim.workbench.diagnosis.search.remarks import ResultComparison, remarks
-from warpsim.workbench.diagnosis.search.result_permutations import permutations
+from warpsim.workbench.diagnosis.search.remarks import ResultComparison, permutations, remarks
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((16, 8))

@@ -19,7 +19,7 @@ from tools.mistakes.judging import Case, answered
 from warpsim.isa.formats import FORMATS
 from warpsim.show.cli import cli
 from warpsim.workbench.diagnosis import diagnose_product
-from warpsim.workbench.diagnosis.dumps.stored_types import TYPES, Stored, stored_as
+from warpsim.workbench.diagnosis.dumps.dump_comparison import TYPES, Stored, stored_as
 
 FORM = warpsim.decode(F16[0], target=F16[1])
 F32 = FORMATS["f32"]

@@ -10,8 +10,8 @@ from tests.helpers.kernel_cases import FOLDER
 from warpsim.programs.launch.launching import load_text
 from warpsim.ptx.parser import parse
 from warpsim.ptx.statements import Kernel
-from warpsim.workbench.diagnosis.linting.control_flow import ControlFlow
-from warpsim.workbench.diagnosis.linting.modules import check_module
+from warpsim.workbench.diagnosis.linting.lint import check_module
+from warpsim.workbench.diagnosis.linting.pipelines import ControlFlow
 from warpsim.workbench.diagnosis.linting.tensor_pipelines import tensor_findings
 
 TEXT = (FOLDER / "tensor_pipelines.ptx").read_text()

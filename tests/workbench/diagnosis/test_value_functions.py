@@ -10,7 +10,7 @@ from tools.mistakes.case import F16
 from tools.mistakes.engineers import cuda_beginner, held_back, numerics_person, triton_user
 from tools.mistakes.judging import Case, answered
 from warpsim.workbench.diagnosis import diagnose_product
-from warpsim.workbench.diagnosis.search.activations import is_function, named_function
+from warpsim.workbench.diagnosis.search.remarks import is_function, named_function
 
 FORM = warpsim.decode(F16[0], target=F16[1])
 X = np.random.default_rng(1).standard_normal((32, 16)) * 5

@@ -19,8 +19,7 @@ from warpsim.base.errors import TraceError
 from warpsim.observe.recording.recorder import LaunchEvent
 from warpsim.show.cli.differing import of_recording
 from warpsim.sums.execution.pipeline import execute_inputs
-from warpsim.workbench.diagnosis.recordings.divergence import first_divergence
-from warpsim.workbench.diagnosis.recordings.event_differences import compare_recordings
+from warpsim.workbench.diagnosis.recordings.divergence import compare_recordings, first_divergence
 from warpsim.workbench.diagnosis.search.tensor_search import changes
 from warpsim.workbench.vectors.formats.recording import read_recording, write_recording
 from warpsim.workbench.vectors.outcomes import verify

@@ -23,11 +23,9 @@ from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs, ScaleSelectors
 from warpsim.workbench.diagnosis import Mistake, diagnose_inputs
 from warpsim.workbench.diagnosis.library.setting import Setting, SharedTiles
-from warpsim.workbench.diagnosis.search.cases import probe
-from warpsim.workbench.diagnosis.search.mistake_search import outcome
+from warpsim.workbench.diagnosis.search.cases import outcome, probe
 from warpsim.workbench.diagnosis.solving.linear_operands import unposed
-from warpsim.workbench.diagnosis.solving.mapped_mistakes import named_mistake
-from warpsim.workbench.diagnosis.solving.other_causes import other_causes
+from warpsim.workbench.diagnosis.solving.other_causes import named_mistake, other_causes
 from warpsim.workbench.diagnosis.solving.screening import alternatives, costs
 from warpsim.workbench.diagnosis.solving.solving import Explanation, explained
 

@@ -19,7 +19,7 @@ from tools.mistakes.grammar.injected import sampled_forms
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import diagnose_product
-from warpsim.workbench.diagnosis.loops.loop_candidates import Candidate
+from warpsim.workbench.diagnosis.loops.loop_mistakes import Candidate, WithinSteps
 from warpsim.workbench.diagnosis.loops.loop_search import stages
 from warpsim.workbench.diagnosis.solving.product_loops import Given, Loop, View
 
@@ -62,7 +62,7 @@ def random_given(form: Instruction, seed: int, rows: int = 1, columns: int = 1) 
 
 def candidates(loop: Loop) -> Iterator[Candidate]:
     """Yield everything that the search knows, judged on the first tile."""
-    for stage in stages(loop, View(tile=0)):
+    for stage in stages(WithinSteps(loop, View(tile=0))):
         yield from stage
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,8 @@ from tools.mistakes.grammar.loops import LOOPS, Product
 from tools.mistakes.users.loops import cut
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import LoopDiagnosis, diagnose_product
-from warpsim.workbench.diagnosis.solving.fitting import Answer, Fit, fit
-from warpsim.workbench.diagnosis.solving.held_values import Values, tile_places, whole_views, with_tiles
-from warpsim.workbench.diagnosis.solving.views import views_of
+from warpsim.workbench.diagnosis.solving.fitting import Answer, Block, Fit, Values, fit
+from warpsim.workbench.diagnosis.solving.views import tile_places, views_of, whole_views
 
 Numbers = Any
 
@@ -43,8 +43,20 @@ def brought(row: Dump, seed: int = 5) -> tuple[Values, Numbers, Numbers]:
     element = np.where(inside, taken[0] * shape[1] + taken[1], -1)
     values = np.where(inside, matrix.reshape(-1)[np.where(inside, element, 0)], 0.0)
     views = whole_views(form, row.operand, shape)
-    held = with_tiles(views, matrix.reshape(-1), shape, (size, tile_places(shape, (0, 0), size)))
+    blocks, every = [Block(0, "own", {})], [matrix.reshape(-1)]
+    for down, across in _other_tiles(shape, size):
+        blocks.append(Block(2, "tile", {"down": down, "across": across}))
+        every.append(np.roll(matrix, (-down, -across), axis=(0, 1)).reshape(-1))
+    whole = np.append(np.concatenate(every), 0.0)
+    held = Values(views=views, sources=blocks, values=whole, places=tile_places(shape, (0, 0), size))
     return held, values, element
+
+
+def _other_tiles(shape: tuple[int, int], size: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the distances of other tiles, the nearest first."""
+    firsts = (range(0, total, step) for total, step in zip(shape, size, strict=True))
+    tiles = [(row, column) for row, column in product(*firsts) if row or column]
+    return sorted(tiles, key=lambda at: sum(min(x, total - x) for x, total in zip(at, shape, strict=True)))
 
 
 def instruction(row: Dump) -> Instruction:

@@ -12,7 +12,7 @@ from .output import EXPECTED, MISMATCH, UNCHECKED, deliver, perform
 from .verbs import verb
 
 if TYPE_CHECKING:
-    from ...workbench.diagnosis.linting.modules import ModuleCheck
+    from ...workbench.diagnosis.linting.lint import ModuleCheck
 
 
 @verb
@@ -40,6 +40,6 @@ def check(
 
 def _checked(file: Path, target: str | None, nvcc: tuple[str, ...]) -> ModuleCheck:
     from ...programs.launch.loading import load
-    from ...workbench.diagnosis.linting.modules import check_module
+    from ...workbench.diagnosis.linting.lint import check_module
 
     return check_module(load(file, target, nvcc))

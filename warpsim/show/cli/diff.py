@@ -530,8 +530,7 @@ def _compare_recordings(first: str, second: str, asked: _Asked) -> int:
 
 def _recordings_compared(first: Path, second: str, selection: Selection | None, most: int) -> Any:
     """Return what differs, and where two recordings diverge."""
-    from ...workbench.diagnosis.recordings.divergence import first_divergence
-    from ...workbench.diagnosis.recordings.event_differences import compare_recordings
+    from ...workbench.diagnosis.recordings.divergence import compare_recordings, first_divergence
 
     left, right = (recorded(source, selection) for source in (str(first), second))
     found = compare_recordings(left, right)

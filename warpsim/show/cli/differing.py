@@ -56,7 +56,7 @@ def _of_event(
 ) -> Iterator[Found]:
     """Yield why a D differs from its expectation; nothing where this follows from an earlier difference."""
     from ...workbench.diagnosis.recordings.event_chains import chain_before, diagnose_chain, reproduces_d
-    from ...workbench.diagnosis.search.by_place import diagnose_executions
+    from ...workbench.diagnosis.search.tensor_search import diagnose_executions
 
     event = events[number]
     place = event.statement.location()
@@ -152,7 +152,7 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
     event.
     """
     from ...workbench.diagnosis.recordings.event_chains import chain_before, predecessors, reproduces_d
-    from ...workbench.diagnosis.search.by_place import diagnose_executions
+    from ...workbench.diagnosis.search.tensor_search import diagnose_executions
     from ..views.recordings import Followed
 
     each = _tiles(d, len(recording.events))
@@ -213,7 +213,7 @@ class _WrongCases:
 def of_set(vectors: SetInParts, source: str, most: int) -> Iterator[Found]:
     """Yield the cases of equal immediates that differ from the model, together; the set is read in parts."""
     from ...sums.execution.inputs import inputs_by_name
-    from ...workbench.diagnosis.search.by_place import diagnose_executions
+    from ...workbench.diagnosis.search.tensor_search import diagnose_executions
     from ...workbench.vectors.sets import expected, part_cases
 
     groups, at_most = dict[Any, _WrongCases](), part_cases(vectors.specs())

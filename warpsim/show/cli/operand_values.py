@@ -115,7 +115,7 @@ def _stored(form: Instruction, source: str, stored: Format | None) -> dict[str, 
     from ...base.errors import TraceError
     from ...base.files.archives import read_array
     from ...isa.formats import FORMATS
-    from ...workbench.diagnosis.dumps.stored_types import TYPES, Stored
+    from ...workbench.diagnosis.dumps.dump_comparison import TYPES, Stored
 
     array = read_array(Path(source))
     size, own = array.dtype.itemsize, form.d

@@ -21,7 +21,7 @@ from ...workbench.diagnosis import (
     Wrong,
     ulps,
 )
-from ...workbench.diagnosis.dumps.stored_types import Known
+from ...workbench.diagnosis.dumps.dump_comparison import Known
 from ...workbench.diagnosis.linting.lint import by_tile, joined
 from ...workbench.diagnosis.linting.subject import Alike, Finding, Severity
 

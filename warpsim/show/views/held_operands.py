@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...workbench.diagnosis import Holding, Location, Part, StepLog
-from ...workbench.diagnosis.contents.map_formulas import several
+from ...workbench.diagnosis.contents.dump_places import several
 from .findings import diagnosis_document, diagnosis_lines
 
 Document = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...ptx.symbols import shown
-from ...workbench.diagnosis.linting.modules import ModuleCheck
+from ...workbench.diagnosis.linting.lint import ModuleCheck
 from ...workbench.diagnosis.linting.pipelines import PipelineFinding
 from ...workbench.explanation.information import version_text
 from .report import error_document

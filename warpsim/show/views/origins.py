@@ -7,7 +7,7 @@ from typing import Any
 
 from ...base.text_columns import words
 from ...workbench.diagnosis.origins.element_origins import OperandOrigins, Origins
-from ...workbench.diagnosis.origins.given_operands import Given
+from ...workbench.diagnosis.origins.kept_products import Given
 from ...workbench.diagnosis.origins.packing_checks import PackingFinding
 from ...workbench.diagnosis.origins.traced_launch import TracedBuffer
 

@@ -11,8 +11,12 @@ from dataclasses import asdict, dataclass
 from ...observe.recording.recorder import LaunchEvent
 from ...ptx.symbols import shown
 from ...sums.execution.pipeline import evidence
-from ...workbench.diagnosis.recordings.divergence import Divergence, OperandChange
-from ...workbench.diagnosis.recordings.event_differences import EventDifference, RecordingComparison
+from ...workbench.diagnosis.recordings.divergence import (
+    Divergence,
+    EventDifference,
+    OperandChange,
+    RecordingComparison,
+)
 from ...workbench.diagnosis.search.diagnose import Diagnosis
 from ...workbench.diagnosis.search.tensor_search import TensorDiagnosis
 from ...workbench.explanation.information import Document, evidence_document

@@ -11,8 +11,7 @@ import warpsim
 from tools.mistakes.grammar.dumps import DUMPS, Dump
 from tools.mistakes.grammar.judged import brought, outcome
 from warpsim.workbench.diagnosis.solving.fitting import NOWHERE, fit
-from warpsim.workbench.diagnosis.solving.held_values import whole_views
-from warpsim.workbench.diagnosis.solving.views import ACCUMULATORS, NOTHING
+from warpsim.workbench.diagnosis.solving.views import ACCUMULATORS, NOTHING, whole_views
 
 BY_NAME = {row.name: row for row in DUMPS}
 

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.workbench.diagnosis.solving.atoms import atoms
-from warpsim.workbench.diagnosis.solving.map_words import map_words, value_words
-from warpsim.workbench.diagnosis.solving.place_words import Speaker, places
-from warpsim.workbench.diagnosis.solving.solving import Places
+from warpsim.workbench.diagnosis.solving.atoms import Where, atoms
+from warpsim.workbench.diagnosis.solving.map_words import Speaker, map_words, places, value_words
 from warpsim.workbench.diagnosis.solving.value_functions import (
     index_functions,
     scale_functions,
@@ -51,7 +49,7 @@ def test_a_block_of_lines_is_said_as_the_lines_in_it(tiled: bool, text: str) -> 
     tiles = [("k step", place // 64)] * tiled
     blocks = view("blocks", [*tiles, ("column block of 8", place // 8 % 8)])
     facts = {"field": "column block of 8", "size": 8, "value": 1 if tiled else 7}
-    assert places((Places(blocks, facts, place == 0),), Speaker("b", 16)) == text
+    assert places((Where(blocks, facts, place == 0),), Speaker("b", 16)) == text
 
 
 def test_each_kind_of_atom_and_value_has_words() -> None:

@@ -8,9 +8,8 @@ import pytest
 import warpsim
 from tools.mistakes.grammar.injected import inputs_of, of_grammar, random_setting, sampled_forms
 from warpsim.workbench.diagnosis.library.setting import Setting
-from warpsim.workbench.diagnosis.search.cases import probe
+from warpsim.workbench.diagnosis.search.cases import outcome, probe
 from warpsim.workbench.diagnosis.search.diagnose import diagnose_inputs
-from warpsim.workbench.diagnosis.search.mistake_search import outcome
 from warpsim.workbench.diagnosis.solving.linear_operands import Tile
 from warpsim.workbench.diagnosis.solving.pairs import elements
 

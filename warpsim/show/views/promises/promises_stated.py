@@ -141,7 +141,7 @@ GUARANTEED = (
         "observe/checks/copy_order.py",
     ),
     _measured(
-        "mistakes", "diff names the mistake behind wrong bits", "workbench/diagnosis/search/mistake_search.py"
+        "mistakes", "diff names the mistake behind wrong bits", "workbench/diagnosis/search/diagnose.py"
     ),
     _guaranteed(
         "any bytes",

@@ -146,7 +146,6 @@ class Operands:
             self._compress()
 
     def _tile_of(self, operand: str) -> tuple[int, int]:
-        """Return rows and columns of the logical matrix of one instruction."""
         shape = self.form.shape
         return {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(operand, (shape.m, shape.n))
 
@@ -319,7 +318,6 @@ class Operands:
     def _wrong(
         self, operand: str, words: Words, origin: tuple[int, int], location: Location | None = None
     ) -> Holding:
-        """Return what a wrong tile holds."""
         read = words_read(self.form, operand, words.shape, self.selector)
         equal = int(((self.expected(operand, origin) == words) & read).sum())
         found = Holding(operand=operand, equal=equal, total=int(read.sum()), tile=origin)

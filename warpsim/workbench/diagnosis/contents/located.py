@@ -18,13 +18,11 @@ from ....isa.codes import integers, values_of
 from ....isa.formats import Format
 from ....isa.products import Codes
 from ..solving.atoms import Flags
-from ..solving.fitting import Fit, Piece, fit
-from ..solving.held_values import Block, Values
+from ..solving.fitting import Block, Fit, Piece, Values, fit
+from ..solving.map_words import Speaker, conditions
 from ..solving.naming import advice, phrase, spoken, unit_words
-from ..solving.place_words import Speaker, conditions
 from ..solving.views import Index
-from .dump_places import Places
-from .map_formulas import formula, where_of
+from .dump_places import Places, formula, where_of
 from .tile_sources import Blocks, Source, blocks_of, whole_values
 
 _LEAST = 0.2  # share of the elements that a map without a description holds
@@ -201,7 +199,6 @@ class _Search:
         return best
 
     def _in_tiles(self) -> _Map | None:
-        """Return the map of tiles of any matrix, and of functions of the values that belong there."""
         blocks = blocks_of(self.places, self.codes, self.sources, self.origin)
         return self._fitted(blocks)
 
@@ -237,16 +234,14 @@ class _Search:
 
     @staticmethod
     def _spoken(found: Fit, held: Values) -> list[Piece]:
-        """Return the pieces of a fit with the atoms that are said first."""
         return [replace(piece, atom=spoken(piece.atom, held.atoms)[0]) for piece in found.pieces]
 
     def _name(self, piece: Piece) -> Name:
-        """Return what one part is; its places are said beside it."""
         if piece.source.kind == "zero":
             return Name("zero", "they were not written, or were cleared")
         own = replace(piece, within=())
         if piece.source.kind in (*_TILES, "turned", "shift"):
-            own = replace(own, source=Block(0, "own"))
+            own = replace(own, source=Block(0, "own", {}))
         text = phrase(own, own.atom, self.speaker)
         if piece.source.kind == "shift":
             facts = piece.source.facts
@@ -271,9 +266,16 @@ class _Search:
         """
         best: _Held | None = None
         for number, source in enumerate(self.sources):
-            chance = _chance(source.codes, self.codes)
+            # the mean share of a matrix that is equal to a code
+            values, count = np.unique(source.codes, return_counts=True)
+            at = np.searchsorted(values, self.codes).clip(0, len(values) - 1)
+            share = np.where(values[at] == self.codes, count[at], 0).mean() / source.codes.size
+            chance = min(max(float(share), 1e-9), 1 - 1e-9)
             for row, column in _sums(self.places, self.codes, source.codes):
-                mask = _hits(source.codes, row, column, self.codes)
+                rows, columns = source.codes.shape
+                inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+                held = source.codes[np.where(inside, row, 0), np.where(inside, column, 0)]
+                mask = np.asarray(inside & (held == self.codes), np.bool_)
                 if (best is None or mask.sum() > best.mask.sum()) and self._means_something(mask, chance):
                     best = _Held(mask=mask, source=number, row=row, column=column, kind="bits", name=None)
         if best is None:
@@ -337,7 +339,6 @@ class _Search:
         return next(_functions(pairs[0], pairs[1], self.own.element), "")
 
     def _first(self, left: Index, expected: Codes, inside: Flags) -> str:
-        """Return the first element that no part holds, what belongs there, and where it is."""
         if not len(left):
             return ""
         at, digits = int(left[0]), -(-self.places.bits // 4)
@@ -387,21 +388,6 @@ def _most(values: Index) -> int:
     """Return the most frequent value; 0 of none."""
     unique, counts = np.unique(values, return_counts=True)
     return int(unique[counts.argmax()]) if len(unique) else 0
-
-
-def _hits(matrix: Codes, row: Index, column: Index, codes: Codes) -> Flags:
-    rows, columns = matrix.shape
-    inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
-    held = matrix[np.where(inside, row, 0), np.where(inside, column, 0)]
-    return np.asarray(inside & (held == codes), np.bool_)
-
-
-def _chance(matrix: Codes, codes: Codes) -> float:
-    """Return the mean share of a matrix that is equal to a code."""
-    values, count = np.unique(matrix, return_counts=True)
-    at = np.searchsorted(values, codes).clip(0, len(values) - 1)
-    share = np.where(values[at] == codes, count[at], 0).mean() / matrix.size
-    return min(max(float(share), 1e-9), 1 - 1e-9)
 
 
 # --- functions of the value --------------------------------------------------------------------------------

@@ -108,7 +108,6 @@ class _Scales:
         return np.ascontiguousarray(codes if self.place.side == "a" else codes.T)
 
     def _holding(self, words: Words, tile: tuple[int, int]) -> Holding:
-        """Return what words hold that should be those of a tile."""
         got = self._read(words)
         equal = int((self.tiles[tile] == got).sum())
         found = Holding(
@@ -128,7 +127,6 @@ class _Scales:
         return pair if self.place.side == "a" else (pair[1], pair[0])
 
     def _located(self, words: Words, tile: tuple[int, int]) -> Location:
-        """Return where the bytes are that should be those of a tile."""
         location = locate(self._views(words), self._turned(tile))
         whole = self._whole(self._read(words))
         return location if whole is None else replace(location, parts=(whole,), first="")

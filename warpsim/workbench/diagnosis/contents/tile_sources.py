@@ -13,10 +13,9 @@ import numpy as np
 
 from ....isa.formats import Format
 from ....isa.products import Codes
-from ..solving.held_values import Block, Values, tile_places
-from ..solving.lines import Numbers
+from ..solving.fitting import Block, Values
 from ..solving.value_functions import scale_functions, value_functions
-from ..solving.views import Index
+from ..solving.views import Index, Numbers, tile_places
 from .dump_places import Places
 
 _TILES = 24  # that share most values with the dump
@@ -56,11 +55,11 @@ def blocks_of(places: Places, codes: Codes, sources: tuple[Source, ...], origin:
     """Return the tile that belongs in the places, functions of it, and the likely tiles of all sources."""
     own = _Window(0, *origin)
     right = _codes(places, sources[0].codes, own)
-    every = [(Block(0, "own"), right, own)]
+    every = [(Block(0, "own", {}), right, own)]
     element = sources[0].element
     makers = scale_functions if places.operand.startswith("scale") else value_functions
     functions = makers(element) if element is not None else ()
-    every += [(Block(each.cost, each.kind, each.facts), each.change(right), own) for each in functions]
+    every += [(each, each.change(right), own) for each in functions]
     for window, block in _windows(places, codes, sources, own):
         every.append((block, _codes(places, sources[window.source].codes, window), window))
     windows = [window for *_, window in every]
@@ -95,7 +94,7 @@ def whole_values(places: Places, codes: Codes, own: Source, origin: tuple[int, i
     values, ranks = _ranked(own.codes.reshape(-1), codes)
     known = tile_places((shape[0], shape[1]), origin, size)
     views = places.views_in((shape[0], shape[1]))
-    held = Values(views=views, sources=[Block(0, "own")], values=values, places=known)
+    held = Values(views=views, sources=[Block(0, "own", {})], values=values, places=known)
     return Blocks(held, ranks, elements)
 
 
@@ -120,9 +119,9 @@ def _windows(
                 window = _Window(number, row, column, turned)
                 if window != own:
                     block = (
-                        Block(2, "tile")
+                        Block(2, "tile", {})
                         if not number
-                        else Block(3 + turned, "turned" if turned else "matrix")
+                        else Block(3 + turned, "turned" if turned else "matrix", {})
                     )
                     shared = _shared(codes, _codes(places, source.codes, window))
                     found.append((shared, window, block))
@@ -135,7 +134,7 @@ def _windows(
             continue
         facts = {"down": down - own.row, "across": across - own.column}
         aligned = not (down % places.rows or across % places.columns)
-        yield window, Block(2, "tile") if aligned else Block(2, "shift", facts)
+        yield window, Block(2, "tile", {}) if aligned else Block(2, "shift", facts)
 
 
 def _tiles(places: Places, matrix: Codes, *, turned: bool) -> list[tuple[int, int]]:

@@ -222,7 +222,6 @@ class _Search:
         return tile_rewrites(view, self.shape, self.words.nbytes)
 
     def _read(self, view: DescriptorView) -> Addresses | None:
-        """Return the addresses at which a view finds the expected tile, None where it does not."""
         if view.constant or (view.base_offset and view.swizzle == "none"):
             return None  # no legal descriptor
         addresses = view_addresses(view, self.shape, self.words.nbytes)
@@ -253,17 +252,14 @@ class _Search:
         descriptor, major, move = view.descriptor, view.major, view.origin != 0
         if major == "MN" and self.shape.size != 2:
             phrases = [f"{phrases[0]}, which wgmma has for 16-bit elements only", *phrases[1:]]
-            descriptor, major, move = _k_major(descriptor, replace(self.shape, major="K")), "K", True
+            # the descriptor of the same tile stored packed and K-major, at the next aligned start
+            shape = replace(self.shape, major="K")
+            fits = shape.k * shape.size <= SWIZZLE_BYTES[descriptor.swizzle]
+            swizzle: Swizzle = descriptor.swizzle if fits else "none"
+            start = descriptor.start_address + -descriptor.start_address % pattern_bytes(swizzle)
+            descriptor, major, move = canonical_descriptor(start, shape, swizzle=swizzle), "K", True
         elif view.origin:
             descriptor = descriptor.advanced(-view.origin % pattern_bytes(descriptor.swizzle))
         return Suggestion(
             mistakes=tuple(phrases), descriptor=descriptor, major=major, move=move, rewrites=count
         )
-
-
-def _k_major(descriptor: Descriptor, shape: TileShape) -> Descriptor:
-    """Return the descriptor of the same tile stored packed and K-major, at the next aligned start."""
-    fits = shape.k * shape.size <= SWIZZLE_BYTES[descriptor.swizzle]
-    swizzle: Swizzle = descriptor.swizzle if fits else "none"
-    start = descriptor.start_address + -descriptor.start_address % pattern_bytes(swizzle)
-    return canonical_descriptor(start, shape, swizzle=swizzle)

@@ -162,7 +162,6 @@ def _times(cost: float, names: Sequence[str], bits: int, high: int = 0) -> Rewri
 
 
 def _chosen(view: DescriptorView, swizzles: Sequence[Mode]) -> Iterator[Rewrite]:
-    """Yield offsets exchanged, and other modes."""
     yield Rewrite(
         2.0,
         "exchanged",
@@ -233,7 +232,6 @@ def remedy(wrong: DescriptorView, right: DescriptorView) -> str:
 
 
 def _exchanged(wrong: DescriptorView, right: DescriptorView) -> bool:
-    """Return whether LBO and SBO are each other's."""
     pair = wrong.leading_byte_offset, wrong.stride_byte_offset
     return pair[0] != pair[1] and pair == (right.stride_byte_offset, right.leading_byte_offset)
 

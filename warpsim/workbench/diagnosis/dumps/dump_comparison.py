@@ -5,22 +5,25 @@ A dump is words that hold elements of some format; an array of numbers has the f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from ....base.environment import in_default_environment
 from ....base.errors import OperandError
-from ....isa.codes import values_of
-from ....isa.formats import FORMATS, Format
+from ....isa.codes import integers, values_of
+from ....isa.formats import FORMATS, Format, floats_of
 from ....isa.products import Storage
 from ....isa.registers import Words, unpacked
 
 Shape = tuple[int, ...]
 
 EQUAL, ZERO_SIGN, NAN_PAYLOAD, ONE_ULP, MORE = range(5)
+_INTEGER_BITS = 16  # an integer that is off by so many bits says nothing
 CLASSES = ("equal", "sign of zero", "NaN payload", "1 ulp", "more")
 _APART = {  # how elements of a class differ; integers have no ulps
     ZERO_SIGN: ("in the sign of zero", ""),
@@ -163,7 +166,6 @@ def places_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]
 
 
 def _distance_is_at_most_one(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return whether x is y or a neighbour of it, without overflow."""
     near: npt.NDArray[np.bool_] = (x == y) | (x == y + 1) | (x == y - 1)
     return near
 
@@ -175,3 +177,104 @@ def ulps(x: int, y: int, element: Format) -> int | None:
         return None
     first, second = (int(place) for place in places_of(codes, element))
     return second - first
+
+
+def closeness(x: npt.NDArray[Any], y: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
+    """Return ``(...)``: 1 for equal codes, less with each bit of the distance in ulps, 0 if none is left."""
+    apart = np.abs(places_of(x, element).astype(np.float64) - places_of(y, element))
+    bits = element.fraction_bits if element.is_float else _INTEGER_BITS
+    near: npt.NDArray[np.float64] = np.clip(1 - np.log2(1 + apart) / bits, 0, 1)
+    return near
+
+
+def numbers(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
+    """Return the values of codes as float64, of the same shape; integers of 64 bits do not occur."""
+    with np.errstate(all="ignore"):
+        return values_of(codes, element) if element.is_float else integers(codes, element).astype(np.float64)
+
+
+Codes = npt.NDArray[Any]
+Numbers = npt.NDArray[np.float64]
+TYPES = (*floats_of(8), *reversed(floats_of(16)))  # in which results are stored, the narrowest first
+_FEWEST = 16  # elements that are not zero, from which a type is known
+
+
+class Known(Protocol):
+    """How far D is known: by its digits, or by the type in which it was stored.
+
+    ``equality`` says what counts as equal, ``extent`` how far a match goes, ``reach`` how far all of D is
+    equal.
+    """
+
+    equality: str
+    extent: str
+    reach: str
+
+    def settled(self, codes: Codes, wanted: Codes, element: Format) -> Codes:
+        """Return the codes, each replaced by the wanted code where both are known as the same number."""
+        ...
+
+    def spread(self, wanted: Numbers) -> Numbers:
+        """Return how far each number may lie from the number that was rounded."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stored:
+    """D was rounded to ``format`` before it was stored."""
+
+    format: Format
+    equality = "what rounds to the same"
+    extent = "as it was stored"
+    reach = "in the type in which it was stored"
+
+    def __str__(self) -> str:
+        return f"{self.format}, in which it was stored"
+
+    @in_default_environment
+    def settled(self, codes: Codes, wanted: Codes, element: Format) -> Codes:
+        """Return the codes, each replaced by the wanted code where it rounds to that."""
+        most = self._most
+        with np.errstate(all="ignore"):
+            limited = np.clip(values_of(codes, element), -most, most).astype(element.dtype)
+        same = (self.rounded(codes, element) == wanted) | (
+            self.rounded(limited.view(element.code_dtype), element) == wanted
+        )
+        settled: Codes = np.where(same, wanted, codes)
+        return settled
+
+    @property
+    def _most(self) -> float:
+        return float(ml_dtypes.finfo(self.format.dtype).max)  # type: ignore[no-untyped-call]
+
+    def rounded(self, codes: Codes, element: Format) -> Codes:
+        """Return the codes of the numbers rounded to the stored type, to nearest even."""
+        with np.errstate(all="ignore"):
+            narrow = values_of(codes, element).astype(element.dtype).astype(self.format.dtype)
+            rounded: Codes = narrow.astype(element.dtype).view(element.code_dtype)
+        return rounded
+
+    def spread(self, wanted: Numbers) -> Numbers:
+        """Return an ulp of each number, and at least the smallest subnormal number."""
+        least = float(values_of(np.array([1], self.format.code_dtype), self.format)[0])
+        near: Numbers = np.maximum(np.abs(np.nan_to_num(wanted)) * 2.0**-self.format.fraction_bits, least)
+        return np.where(np.abs(wanted) >= self._most, np.inf, near)
+
+
+@in_default_environment
+def stored_as(codes: Codes, expected: Codes, element: Format) -> Stored | None:
+    """Return the narrower type that holds every number of D, if the expected numbers do not fit it."""
+    fitting = list(_fitting(codes, element))
+    if np.count_nonzero(values_of(codes, element)) < _FEWEST or not fitting:
+        return None
+    known = {stored.format.name for stored in _fitting(expected, element)}
+    fitting = [stored for stored in fitting if stored.format.name not in known]
+    equal = [int((stored.rounded(expected, element) == codes).sum()) for stored in fitting]
+    return fitting[int(np.argmax(equal))] if fitting else None
+
+
+def _fitting(codes: Codes, element: Format) -> Iterator[Stored]:
+    for name in TYPES if element.is_float else ():
+        stored = Stored(FORMATS[name])
+        if stored.format.bits < element.bits and (stored.rounded(codes, element) == codes).all():
+            yield stored

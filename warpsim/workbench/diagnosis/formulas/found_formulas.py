@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from ....isa.codes import values_of
+from ....isa.formats import FORMATS
 from ....observe.algebra.builtin_references import causal, softmax
 from ....observe.algebra.leaves import Argument
-from .epilogues import with_epilogue
-from .formula_functions import FUNCTIONS
-from .formula_terms import Array, Term, number
-from .readings import decoded, readings, scales, spread
+from .formula_terms import FUNCTIONS, NIBBLE, Array, Term, blocks, nibbles, number, with_epilogue
 
 _NEAR = {1: 2.0**-3, 2: 2.0**-8}  # of floats of so many bytes
 _OF_FLOATS, _OF_INTEGERS = 2.0**-14, 2.0**-40
@@ -66,7 +65,6 @@ class FoundFormula:
         return namespace["expected"](*given)
 
     def _other_kinds(self, given: Sequence[Any]) -> Iterator[tuple[int, str]]:
-        """Yield arguments that are other numbers than the formula has."""
         for index, kind in self.term.kinds.items():
             own = np.asarray(getattr(given[index], "values", given[index]))
             wanted = decoded(self.initial[index], kind)
@@ -113,7 +111,6 @@ def _distance(term: Term, wanted: Array) -> float:
 
 
 def _formulas(arguments: _Arguments, wanted: Array, near: float) -> list[Term]:
-    """Return formulas that are near, of the first kind that has any."""
     for cores in (arguments.products, arguments.attentions, arguments.elementwise):
         some = list(islice(cores(), _CANDIDATES))
         found = with_epilogue(some, arguments.addends, arguments.numbers, wanted, near)
@@ -174,17 +171,15 @@ class _Arguments:
             return
         if np.prod(shape) * x.values.shape[-1] <= _MOST:
             found = x @ y
-            yield from self._scaled(found if shape == self.shape else found.transposed)
-
-    def _scaled(self, product: Term) -> Iterator[Term]:
-        """Yield a product, and with factors of its rows, of its columns, and of both."""
-        yield product
-        others = [terms for index, terms in self.scales.items() if index not in product.kinds]
-        factors = [each for terms in others for term in terms for each in self._added(term)]
-        yield from (product * factor for factor in factors)
-        for first, second in permutations(factors, 2):
-            if first.values.shape[0] != second.values.shape[0] and first.values.ndim == 2:
-                yield product * first * second
+            product = found if shape == self.shape else found.transposed
+            # a product, and with factors of its rows, of its columns, and of both
+            yield product
+            others = [terms for index, terms in self.scales.items() if index not in product.kinds]
+            factors = [each for terms in others for term in terms for each in self._added(term)]
+            yield from (product * factor for factor in factors)
+            for first, second in permutations(factors, 2):
+                if first.values.shape[0] != second.values.shape[0] and first.values.ndim == 2:
+                    yield product * first * second
 
     def _operands(self, index: int, partner: int) -> Iterator[Term]:
         """Yield an argument as an operand: as it is, scaled in blocks, and transposed."""
@@ -259,7 +254,6 @@ def _spread(terms: Sequence[Term], to: Term) -> Iterator[Term]:
 
 
 def _product_shape(x: Term, y: Term) -> tuple[int, ...] | None:
-    """Return the shape of a product; None where there is none."""
     left, right = x.values.shape, y.values.shape
     if min(len(left), len(right)) < 2 or left[-1] != right[-2] or left[:-2] != right[:-2]:
         return None
@@ -271,3 +265,64 @@ def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 __all__ = ["FoundFormula", "found_formula"]
+
+
+_BYTE = 8
+_FLOATS = {name: element for name, element in sorted(FORMATS.items()) if element.is_float}
+_SCALE_CODES = tuple(name for name, element in reversed(_FLOATS.items()) if not element.signed)
+_PACKED = next(name for name, element in _FLOATS.items() if element.bits == NIBBLE)
+
+
+def _codes(size: int) -> list[str]:
+    """Return the formats of signed numbers of so many bytes; wider than two bytes NumPy has all."""
+    found = (name for name, element in _FLOATS.items() if element.signed and element.bits == _BYTE * size)
+    return list(found) if size <= 2 else []
+
+
+def readings(argument: int, name: str, content: Array) -> Iterator[Term]:
+    """Yield an array as numbers: as its dtype has it, as codes of its size, as numbers of 4 bits."""
+    yield _as_format(argument, name, content, "")
+    if content.dtype.kind == "u":
+        yield from (_as_format(argument, name, content, kind) for kind in _codes(content.itemsize))
+    if content.dtype.kind in "iu" and content.itemsize == 1:
+        yield _as_format(argument, name, content, _PACKED)
+    if content.dtype.kind in "iu" and content.ndim == 2 and content.itemsize <= 4:
+        whole, count = _as_format(argument, name, content, ""), _BYTE * content.itemsize // NIBBLE
+        for axis in (-1, 0):
+            yield from (whole.called(nibbles, count, axis, signed) for signed in (False, True))
+
+
+def scales(argument: int, name: str, content: Array) -> Iterator[Term]:
+    """Yield an array as scale factors: bytes are codes of ue8m0 or ue4m3."""
+    kinds = ("",) if content.dtype.kind not in "iub" else _SCALE_CODES if content.dtype == np.uint8 else ()
+    yield from (_as_format(argument, name, content, kind) for kind in kinds)
+
+
+def decoded(content: Array, kind: str) -> Array:
+    """Return the numbers of codes, two of e2m1 from a byte; of no format what the dtype has."""
+    if not kind:
+        return content.astype(np.int64 if content.dtype.kind in "iub" else np.float64)
+    codes: Any = content.view(f"u{content.itemsize}")
+    if kind != _PACKED:
+        return np.asarray(values_of(codes, FORMATS[kind]), np.float64)
+    halves = [values_of(codes >> NIBBLE * half & 15, FORMATS[kind]) for half in (0, 1)]
+    return np.stack(halves, -1).reshape(*content.shape[:-1], -1).astype(np.float64)
+
+
+def _as_format(argument: int, name: str, content: Array, kind: str) -> Term:
+    return Term(text=name, values=decoded(content, kind), kinds={argument: kind})
+
+
+def spread(term: Term, shape: tuple[int, ...]) -> Term | None:
+    """Return a matrix of a number for each block, or a vector for each row, as one of a shape; None where
+    blocks are not whole, or are single elements.
+    """
+    own = term.values.shape
+    if len(own) == 1 and own[0] == shape[0]:
+        return term.mapped(f"{term.inner}[:, None]", lambda x: x[:, None])
+    if len(own) != 2 or len(shape) != 2 or own == shape or not all(own):
+        return None
+    if any(whole % part for part, whole in zip(own, shape, strict=True)):
+        return None
+    rows, columns = (whole // part for part, whole in zip(own, shape, strict=True))
+    return term.called(blocks, rows, columns)

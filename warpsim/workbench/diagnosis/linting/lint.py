@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ....base.environment import in_default_environment
-from ....base.errors import OperandError
+from ....base.errors import IllegalInstruction, Location, NotModelled, OperandError, WarpsimError
 from ....isa.codes import codes_of
+from ....isa.families import OPCODES
 from ....isa.fragments import checked_registers, require_sparse, shaped
 from ....isa.instruction import Instruction
-from ....ptx.decode import Form, resolved
+from ....machine.load.program import Module
+from ....programs.launch.launching import LoadedModule
+from ....ptx.decode import Form, decode_statement, resolved
 from ....ptx.qualifiers import PTX_VERSION
+from .pipelines import PipelineFinding, pipeline_findings
 from .rules import RULES, selector_rule
 from .subject import Alike, Finding, Subject, alone
+from .tensor_pipelines import tensor_findings
 
 __all__ = ["Finding", "lint"]
 
@@ -131,3 +136,64 @@ def _some_tiles(
             name: array[places] if lead else array[np.newaxis] for name, array in full.items()
         }
         yield replace(subject, positions=positions, **some)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleCheck:
+    """What was found in a module: ``illegal`` statements, those that are legal but ``unmodelled``, and what
+    ptxas has to serialise or guard (``slow``), or what tcgen05 statements lack (``incomplete``)."""
+
+    target: str
+    version: tuple[int, int]
+    entries: tuple[str, ...]
+    statements: int
+    illegal: tuple[WarpsimError, ...]
+    unmodelled: tuple[WarpsimError, ...]
+    slow: tuple[PipelineFinding, ...]
+    incomplete: tuple[PipelineFinding, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[PipelineFinding, ...]:
+        """What is legal, and slow or wrong all the same."""
+        return (*self.slow, *self.incomplete)
+
+
+def check_module(loaded: LoadedModule) -> ModuleCheck:
+    """Return everything that can be said about a module without running it."""
+    module = loaded.module
+    problems = list(_sharpened(module))
+    unmodelled = tuple(problem for problem in problems if isinstance(problem, NotModelled))
+    return ModuleCheck(
+        target=module.target,
+        version=module.version,
+        entries=module.entries,
+        statements=module.statements,
+        illegal=tuple(problem for problem in problems if not isinstance(problem, NotModelled)),
+        unmodelled=unmodelled,
+        slow=tuple(pipeline_findings(module.program)),
+        incomplete=tuple(tensor_findings(module.program, module.target)),
+    )
+
+
+def _sharpened(module: Module) -> Iterator[WarpsimError]:
+    """Yield the problems of a module; a matrix instruction that is not modelled may be illegal, too."""
+    matrices = dict(_illegal_matrices(module))
+    for problem in module.problems:
+        yield (
+            matrices.get(problem.location.line, problem)
+            if isinstance(problem, NotModelled) and problem.location
+            else problem
+        )
+
+
+def _illegal_matrices(module: Module) -> Iterator[tuple[int, IllegalInstruction]]:
+    module.bind()
+    for record in module.code:
+        statement = record.statement
+        if statement.opcode not in OPCODES or (statement.modifiers[:1] not in (("mma_async",), ("sync",))):
+            continue
+        try:
+            decode_statement(statement, module.target, module.version)
+        except IllegalInstruction as error:
+            place = error.location or Location("", 0)
+            yield place.line, error

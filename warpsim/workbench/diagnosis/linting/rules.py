@@ -22,7 +22,7 @@ from ....isa.products import Codes
 from ....isa.registers import Words
 from ....isa.sparsity import decompress
 from ..library.setting import Setting
-from ..solving.mapped_mistakes import named_mistake, permutations
+from ..solving.other_causes import named_mistake, permutations
 from ..solving.solving import Explanation
 from .subject import Alike, Finding, Severity, Subject, alone
 
@@ -83,8 +83,6 @@ def _empty_words(subject: Subject) -> Iterator[Alike]:
 
 
 def _undefined_fields(subject: Subject) -> Iterator[Alike]:
-    """Yield fields that PTX leaves undefined under either variant."""
-
     def describe(tile: int, row: int, chunk: int) -> dict[str, Any]:
         hidden = ""
         if subject.a is not None and _zero_units(subject)[tile, row, chunk].all():
@@ -192,7 +190,6 @@ def _thread_text(lanes: slice) -> str:
 
 
 def _read_lanes(subject: Subject) -> str:
-    """Return which lanes of a quad the selector reads."""
     lanes = np.unique(subject.read_lanes % 4)
     return "all lanes" if len(lanes) == 4 else _thread_text(slice(int(lanes[0]), int(lanes[-1]) + 1))
 

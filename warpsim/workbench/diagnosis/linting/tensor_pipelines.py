@@ -23,13 +23,12 @@ from functools import cached_property
 from ....base.errors import IllegalInstruction, OperandError, WarpsimError
 from ....isa.architectures import least_targets, targets_with
 from ....isa.descriptors.tensor_descriptor import TensorDescriptor
-from ....isa.families.tcgen05 import Form, form_of, spelling_of
+from ....isa.families.tcgen05 import form_of, spelling_of
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Operand, Register, Vector
 from ....ptx.statements import InstructionStatement, Kernel, Program
-from .control_flow import ControlFlow
-from .pipelines import PipelineFinding
+from .pipelines import ControlFlow, PipelineFinding
 
 _OPCODE = "tcgen05"
 _ASYNCHRONOUS = ("mma", "cp", "shift")
@@ -113,7 +112,6 @@ class _Function:
                 yield from self._constants(place)
 
     def _missing_statements(self, need: _Need) -> Iterator[PipelineFinding]:
-        """Yield the first statement that lacks what it needs."""
         gives = {at for at in range(len(self.statements)) if self._gives(need.rule, at)}
         for place, verb in enumerate(self.verbs):
             if verb in need.verbs and not (gives if need.anywhere else gives & self.flow.behind(place)):
@@ -160,7 +158,6 @@ class _Function:
     # --- constants ---
 
     def _constants(self, place: int) -> Iterator[PipelineFinding]:
-        """Yield constant descriptors that a tcgen05.mma does not take."""
         statement = self.statements[place]
         try:
             form = form_of(statement.modifiers)
@@ -170,17 +167,14 @@ class _Function:
         at = 4 if form.sparse else 3
         word = self._constant(operands[at]) if len(operands) > at else None
         if word is not None:
-            yield from self._check_word(place, form, word)
+            try:
+                spelling_of(form, self.target).described(word & 0xFFFFFFFF)
+            except OperandError as error:
+                yield self._finding("descriptor", place, error.message, "put a legal value there")
+            except WarpsimError:
+                pass  # not known, but legal
         for side in (1, 2):
             yield from self._check_tile_descriptor(place, operands[side]) if len(operands) > side else ()
-
-    def _check_word(self, place: int, form: Form, word: int) -> Iterator[PipelineFinding]:
-        try:
-            spelling_of(form, self.target).described(word & 0xFFFFFFFF)
-        except OperandError as error:
-            yield self._finding("descriptor", place, error.message, "put a legal value there")
-        except WarpsimError:
-            pass  # not known, but legal
 
     def _check_tile_descriptor(self, place: int, operand: Operand) -> Iterator[PipelineFinding]:
         """Yield a descriptor of A or B whose constant bits leave 0 in bits 48 to 46, or have a mode of
@@ -190,7 +184,13 @@ class _Function:
         if bits is None or not bits >> 32:
             return
         if bits >> 46 & 7:
-            yield from self._check_lbo_mode(place, bits)
+            # a descriptor whose LBO is absolute, which belongs to a K of 96, where the target has none
+            if bits >> 52 & 1 and self.target not in targets_with(Feature.TENSOR_DEPTH_96):
+                message = (
+                    f"matrix descriptor: LBO mode is 1 (bit 52); legal on {self.target}: 0, as an absolute "
+                    f"LBO belongs to a K of 96, which needs {least_targets(Feature.TENSOR_DEPTH_96)}"
+                )
+                yield self._finding("descriptor", place, message, "clear bit 52")
             return
         try:
             TensorDescriptor.decode(bits)
@@ -198,15 +198,6 @@ class _Function:
             yield self._finding(
                 "descriptor", place, error.message, "set bit 46, and take the codes of swizzles of tcgen05"
             )
-
-    def _check_lbo_mode(self, place: int, bits: int) -> Iterator[PipelineFinding]:
-        """Yield a descriptor whose LBO is absolute, which belongs to a K of 96, where the target has none."""
-        if bits >> 52 & 1 and self.target not in targets_with(Feature.TENSOR_DEPTH_96):
-            message = (
-                f"matrix descriptor: LBO mode is 1 (bit 52); legal on {self.target}: 0, as an absolute LBO "
-                f"belongs to a K of 96, which needs {least_targets(Feature.TENSOR_DEPTH_96)}"
-            )
-            yield self._finding("descriptor", place, message, "clear bit 52")
 
     @cached_property
     def _definitions(self) -> dict[str, list[InstructionStatement]]:
@@ -224,7 +215,6 @@ class _Function:
         return found[0] if single else None
 
     def _constant(self, operand: Operand) -> int | None:
-        """Return the value of a constant, or of a register that is given a constant only."""
         if isinstance(operand, Immediate):
             return operand.value
         made = self._definition(operand)

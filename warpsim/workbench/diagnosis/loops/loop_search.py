@@ -24,26 +24,18 @@ from ....isa.instruction import Instruction
 from ....isa.products import Codes
 from ....ptx.decode import Form, resolved
 from ....sums.products.gemm import gemm
-from ..dumps.closeness import closeness, numbers
-from ..dumps.remark import Remark, RemarkKind, remark
-from ..dumps.shared_causes import shared_causes
-from ..dumps.stored_types import Known, stored_as
+from ..dumps.dump_comparison import Known, closeness, numbers, stored_as
+from ..dumps.wrong_elements import Remark, RemarkKind, remark, shared_causes
 from ..library.arithmetic_mistakes import WHOLE
-from ..search.masked_results import masked
-from ..search.mistake_search import spread_part
-from ..search.remarks import ResultComparison, remarks
-from ..solving.loop_operands import LoopOperands
-from ..solving.mapped_mistakes import simple_maps
-from ..solving.other_causes import other_causes
+from ..library.mistake import Mistake
+from ..search.cases import spread_part
+from ..search.remarks import ResultComparison, masked, remarks
+from ..solving.loop_operands import LoopOperands, moved_in_every_step
+from ..solving.other_causes import other_causes, simple_maps
 from ..solving.product_loops import Given, Loop, View
 from ..solving.step_causes import Solution, StepCauses, plain_sum
-from .left_values import kept_accumulators, tails
-from .loop_candidates import Candidate, Candidates
-from .loop_memory import Memory
-from .loop_mistakes import WithinSteps
-from .loop_pairs import Pairs
-from .loop_screen import Screen
-from .step_operands import moved_in_every_step
+from .loop_memory import Memory, kept_accumulators, tails
+from .loop_mistakes import Candidate, Screen, WithinSteps, orders
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
 _PRODUCTS = 1 << 28  # multiplications that all of them may take together
@@ -51,9 +43,10 @@ _SHOWN = 8
 _CLOSE = 0.25  # of D's bits: others are not shown as near
 _NEARER = 1 / 32  # than the right D is
 _ALIKE = 6  # that change the same, all of them computed
-_LISTED = 4  # tiles
 _SIDE = 16  # rows and columns of a large tile, on which candidates are judged
 _CUT = 1 / 16  # of D's elements that are zero, and of the right elements that are negative
+_CHEAP = 1  # stages that are tried whatever the remarks on D
+_SIMPLE = 2.0  # cost of maps that are tried in single steps, before ReLU and beside weights of steps
 
 
 Watch = Callable[[int, int], None]
@@ -170,7 +163,6 @@ class _Search:
         self.screen = Screen(loop, self.view)
 
     def _settled(self, codes: Codes, wanted: Codes) -> Codes:
-        """Return codes, replaced by the wanted codes where these print the same."""
         if self.cut:
             negative = numbers(codes, self.loop.form.d) < 0
             codes = np.where(negative, codes.dtype.type(0), codes)
@@ -202,8 +194,8 @@ class _Search:
         if exact := self._exact(self._steps) or self._exact(self._operands) or self._exact(self._selected()):
             return exact, ()
         seen += [self._near_cause(solution) for solution in self._operands[:_SHOWN]]
-        for number, stage in enumerate(chain(stages(self.loop, self.view, self._pairs), ((),))):
-            if number == CHEAP and self._is_explained:
+        for number, stage in enumerate(chain(self._stages(), ((),))):
+            if number == _CHEAP and self._is_explained:
                 break
             causes = [self._together(alike) for alike in self._best(stage)]
             if matches := [cause for cause in causes if cause.fraction == 1]:
@@ -223,7 +215,6 @@ class _Search:
         return self.stopped
 
     def _exact(self, solutions: Iterable[Solution]) -> tuple[LoopCause, ...]:
-        """Return the first solution that gives every bit; others give the same."""
         exact = [solution for solution in solutions if any(map(self._gives_d, solution.computed))]
         if not exact:
             return ()
@@ -240,7 +231,6 @@ class _Search:
         return (cause,)
 
     def _gives_d(self, computed: Callable[[], Codes]) -> bool:
-        """Return whether computed codes of all tiles are those of D, as far as these are known."""
         self._count()
         made = self._settled(computed(), self.wanted_tiles)
         return bool((made == self.wanted_tiles)[self.inside].all())
@@ -278,7 +268,6 @@ class _Search:
         return found[:_SHOWN]
 
     def _near_cause(self, solution: Solution) -> LoopCause:
-        """Return a solution that does not give every bit."""
         made = self._settled(solution.computed[0](), self.wanted_tiles)
         near = closeness(made, self.wanted_tiles, self.loop.form.d)[self.inside]
         return LoopCause(
@@ -292,7 +281,6 @@ class _Search:
 
     @cached_property
     def _steps(self) -> tuple[Solution, ...]:
-        """What the steps multiplied, solved from D."""
         wanted = self.whole[1]
         known = ~((numbers(wanted, self.loop.form.d) == 0) & self.cut)
         with np.errstate(all="ignore"):
@@ -308,7 +296,7 @@ class _Search:
             return ()
         self.cut = True
         del self._steps  # zeros of D are not known now
-        stage = chain.from_iterable(islice(stages(self.loop, self.view), CHEAP))
+        stage = chain.from_iterable(islice(self._stages(), _CHEAP))
         exact = [*self._exact(self._steps)]
         causes = [self._together(alike) for alike in self._best(stage)] if not exact else []
         exact += [cause for cause in causes if cause.fraction == 1]
@@ -325,34 +313,24 @@ class _Search:
             return ""
         text = f"{count} of {len(self.wrong)} tiles of {loop.form.shape.m} x {loop.form.shape.n}"
         known = {tile.tobytes(): at for at, tile in enumerate(self.expected_tiles)}
-        moved = []
-        empty = [at for at in np.flatnonzero(self.wrong).tolist() if not self.wanted_tiles[at].any()]
-        if empty:
-            named = ", ".join(map(self._named, empty[:_LISTED])) + ", …" * (len(empty) > _LISTED)
-            text += f"; tile{'s'[: len(empty) > 1]} {named} all zero: not stored"
-        for at in np.flatnonzero(self.wrong).tolist():
+        moved, wrong = [], np.flatnonzero(self.wrong).tolist()
+        if empty := [at for at in wrong if not self.wanted_tiles[at].any()]:
+            text += f"; tile{'s'[: len(empty) > 1]} {loop.named(empty)} all zero: not stored"
+        for at in wrong:
             other = known.get(self.wanted_tiles[at].tobytes())
             if other is not None:
-                moved.append(f"tile {self._named(at)} holds what belongs in tile {self._named(other)}")
+                moved.append(f"tile {loop.named([at])} holds what belongs in tile {loop.named([other])}")
         more = f", and {len(moved) - 4} more" if len(moved) > 4 else ""
         return "; ".join([text, *moved[:4]]) + more
 
-    def _wrong_tiles(self) -> str:
-        places = np.flatnonzero(self.wrong).tolist()
-        return ", ".join(map(self._named, places[:_LISTED])) + ", …" * (len(places) > _LISTED)
-
-    def _named(self, at: int) -> str:
-        return f"({at // self.loop.columns}, {at % self.loop.columns})"
-
     def _remarks(self) -> tuple[Remark, ...]:
-        """Return remarks on D, and what the wrong rows and columns of the view's tile share."""
         if self.solved:
             return tuple(remark(RemarkKind.SOLVED, what=solution.text) for solution in self.solved)
         expected, wanted = (numbers(codes, self.loop.form.d) for codes in self.whole)
         if hidden := tuple(masked(expected, wanted, self.whole[0] == self.whole[1])):
             return hidden
         at = self.view.tile
-        where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
+        where = f"in tile {self.loop.named([at])} " * (len(self.wrong) > 1)
         wrong = self.expected_tiles[at] != self.wanted_tiles[at]
         return (
             *self._seen_in_d,
@@ -377,14 +355,16 @@ class _Search:
         )
         return remarks(seen)
 
-    @cached_property
-    def _pairs(self) -> Pairs:
-        """Mistakes in every step together with weights of steps, which the view of D is solved for."""
-        of_tile = (self.loop.tiles_of(x)[self.view.tile] for x in (self.whole[1], self._near))
-        wanted, near = (self.view.part.of_result(x) for x in of_tile)
-        return Pairs(self.loop, self.view, numbers(wanted, self.loop.form.d), near)
-
     # --- candidates ---
+
+    def _stages(self) -> Iterator[Iterator[Candidate]]:
+        """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
+        loop, view = self.loop, self.view
+        within = WithinSteps(loop, view)
+        yield from stages(within)
+        of_tile = (loop.tiles_of(x)[view.tile] for x in (self.whole[1], self._near))
+        wanted, near = (view.part.of_result(x) for x in of_tile)
+        yield within.weighted(_causes(loop), numbers(wanted, loop.form.d), near)
 
     def _best(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
         """Return candidates that change what D has more than expected, the nearest first, equals together."""
@@ -421,7 +401,6 @@ class _Search:
         return int(np.clip(_PRODUCTS // each, *least_and_most))
 
     def _count(self) -> None:
-        """Count an explanation that is tried."""
         self.tried += 1
         if self.watch is not None:
             self.watch(self.tried, 0)
@@ -436,12 +415,12 @@ class _Search:
         return replace(best, also=tuple(same) if best.fraction == 1 else ())
 
     def _cause(self, candidate: Candidate) -> LoopCause:
-        """Return what a candidate gives, in all tiles, or in those that are wrong only."""
         codes = self._settled(candidate.exact(), self.wanted_tiles)
         (name, advice), equal = candidate.words, (codes == self.wanted_tiles) | ~self.inside
         partly = equal | (self.expected_tiles == self.wanted_tiles)
         if not candidate.whole and not equal.all() and partly.all() and (self.wrong == 0).any():
-            name, equal = f"{name}, in tiles {self._wrong_tiles()} only", partly
+            wrong = np.flatnonzero(self.wrong).tolist()
+            name, equal = f"{name}, in tiles {self.loop.named(wrong)} only", partly
         return LoopCause(
             name=name,
             advice=advice,
@@ -451,20 +430,14 @@ class _Search:
         )
 
 
-# --- the order of candidates ---------------------------------------------------------------------------
-
-
-CHEAP = 1  # stages that are tried whatever the remarks on D
-_SIMPLE = 2.0  # cost of maps that are tried in single steps, before ReLU and beside weights of steps
-
-
-def stages(loop: Loop, view: View, pairs: Pairs | None = None) -> Iterator[Iterator[Candidate]]:
-    """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
-    within = WithinSteps(loop, view)
-    causes = *other_causes(loop.setting), *simple_maps(loop.setting, _SIMPLE)
+def stages(within: WithinSteps) -> Iterator[Iterator[Candidate]]:
+    """Yield the candidates of a loop that are known without its D, in the order in which they are tried."""
+    loop, view = within.loop, within.view
     memory = kept_accumulators(loop, view), tails(loop, view)
-    yield chain(Candidates(loop, view), within(causes), *memory)
+    yield chain(orders(loop, view), within(_causes(loop)), *memory)
     if loop.setting.tiles is not None:
         yield Memory(loop, view).candidates(within)
-    if pairs is not None:
-        yield pairs(causes)
+
+
+def _causes(loop: Loop) -> tuple[Mistake, ...]:
+    return *other_causes(loop.setting), *simple_maps(loop.setting, _SIMPLE)

@@ -155,12 +155,10 @@ class _Log:
         return d
 
     def _read(self, at: int) -> dict[str, Any]:
-        """Return what a step reads besides C."""
         selector = {"selector": self.operands.selector} if self.form.sparse else {}
         return {name: self.inputs[name][at] for name in self.names} | selector
 
     def _agree(self, made: Words, at: int) -> bool:
-        """Return whether D of a step is what was computed, as far as it is printed."""
         if self.printed is None:
             return bool((made == self.d[at]).all())
         codes, wanted = (codes_from(words, self.form, "d") for words in (made, self.d[at]))
@@ -199,7 +197,6 @@ class _Log:
         return (), diagnose(self.form, d=d, c=c, most=1, printed=self.printed, watch=self.watch, **read)
 
     def _instead(self, at: int, before: list[Words]) -> Iterator[tuple[StepCause, Words]]:
-        """Yield what a step may have read, and the D of that."""
         c = before[at]
         zero = np.zeros_like(c)
         if c.any():
@@ -223,7 +220,6 @@ class _Log:
         yield from self._of_other_steps(at, c)
 
     def _of_other_steps(self, at: int, c: Words) -> Iterator[tuple[StepCause, Words]]:
-        """Yield operands of other steps, alone and together."""
         own = [name for name in self.names if name not in self.loaded]
         sets = [(name,) for name in own] + ([tuple(own)] if len(own) > 1 else [])
         spelled = {"a": "A", "b": "B", "e": "metadata"}

@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .byte_keys import Indices
-from .kept_results import Kept
-from .loaded_operands import Mask, Operand, Tiles
-from .modes import mode
+from .loaded_operands import Kept, Mask, Operand, Tiles, kept_property, mode
 from .tile_patterns import Pattern, ordered
 
 Places = npt.NDArray[np.int64]
@@ -38,20 +36,17 @@ class Anchored(Kept):
         """Return the tiles of an operand that is alike."""
         return replace(self, tiles=replace(self.tiles, operand=operand), shared=self.kept)
 
-    @property
+    @kept_property
     def usable(self) -> Mask:
         """``(n,)``: tiles whose beginning is known."""
-        return self.once("usable", self._usable)
-
-    def _usable(self) -> Mask:
         known = np.array([disorder is not None for disorder in self.disorders], np.bool_)
         usable: Mask = (self.clean | known) & ~self.empty
         return usable
 
-    @property
+    @kept_property
     def empty(self) -> Mask:
         """``(n,)``: tiles without an element of the buffer."""
-        return self.once("empty", lambda: np.logical_not(self.tiles.valid.any(axis=(1, 2))))
+        return np.logical_not(self.tiles.valid.any(axis=(1, 2)))
 
     def logical(self) -> Indices:
         """Return ``(n,)``: the first k of each tile; of compressed A with the elements that were dropped."""
@@ -216,7 +211,9 @@ def formulas_of(found: Anchored | None) -> Iterator[str]:
     terms = {tiles.outer_axis: (outer[0], "nr"[tiles.operand.role != "b"]), tiles.inner_axis: (inner[0], "k")}
     if tiles.operand.role == "c":
         terms = {"rows": (outer[0], "r"), "columns": (inner[0], "c")}
-    row, column = (_sum([*terms[axis][0], terms[axis][1]]) for axis in ("rows", "columns"))
+    row, column = (
+        " + ".join([*terms[axis][0], terms[axis][1]]).replace("+ -", "- ") for axis in ("rows", "columns")
+    )
     yield f"row = {row}, column = {column} ({share:.1%} of the elements that are moved)"
 
 
@@ -265,12 +262,7 @@ def _times(factor: int, what: str) -> str:
     return what if factor == 1 else f"{factor} * {what}"
 
 
-def _sum(terms: list[str]) -> str:
-    return " + ".join(terms).replace("+ -", "- ")
-
-
 def _share(found: Anchored, known: npt.NDArray[np.intp], outer: Indices, inner: Indices) -> float:
-    """Return how many of the moved elements the sums give."""
     tiles = found.tiles
     _, rows, columns = tiles.outer.shape
     right = tiles.outer[known] == outer[:, None, None] + np.arange(rows)[:, None]

@@ -12,7 +12,7 @@ too. Knows kernels and arrays; prints nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,11 +28,21 @@ from ....machine.run.wave import Parameter
 from ....machine.state.device import Device
 from ....machine.state.spaces import Allocation
 from ....ptx.symbols import shown_variable
-from .allocation_rows import arriving, with_rows
 from .anchors import Anchored, anchored, formulas_of
-from .byte_keys import COMPUTED
+from .byte_keys import COMPUTED, Indices
 from .descriptor_checks import described
-from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, row_length, tiles_of, word_text
+from .loaded_operands import (
+    KINDS,
+    Mask,
+    Operand,
+    index_text,
+    layout_of,
+    mode,
+    operands_of,
+    row_length,
+    tiles_of,
+    word_text,
+)
 from .packing_checks import (
     PackingFinding,
     Products,
@@ -43,11 +53,17 @@ from .packing_checks import (
 )
 from .traced_launch import Dependence, Movement, Size, TracedBuffer, job_of, movement_of
 from .unused_elements import ranges_of, unused_elements
-from .words.byte_ids import folded_byte_ids
-from .words.metadata_checks import word_findings
-from .words.shared_words import Served, served, shared_words
-from .words.unread_metadata import Metadata, metadata_of, unread_metadata, with_selectors
-from .words.word_places import follow_sums, words_of
+from .words.metadata_checks import folded_byte_ids, word_findings
+from .words.shared_words import (
+    Metadata,
+    Served,
+    metadata_of,
+    served,
+    shared_words,
+    unread_metadata,
+    with_selectors,
+)
+from .words.word_places import words_of
 
 Names = Sequence[str | int] | Mapping[str, str | int]
 _LISTED = 4  # lines
@@ -220,7 +236,6 @@ class Origins(Displayed):
         return (*found, *unused_elements(products, self._single(), found))
 
     def _metadata(self) -> list[Metadata]:
-        """Return the buffers of metadata, in all statements whose A is traced too."""
         return metadata_of(
             (given["a"].operand, given["e"].operand)
             for given in self.statements
@@ -254,7 +269,6 @@ class Origins(Displayed):
         return float(bits.mean()) if bits.size else 0.0
 
     def _used_bits(self, buffer: TracedBuffer) -> Mask:
-        """Return which bits of an array arrive."""
         firsts: dict[int, Mask] = {}
         for operand in self.operands:
             inside = operand.operand.bits - 8 * buffer.start
@@ -303,7 +317,7 @@ def find_allocation_origins(
     """Return what ``find_origins`` does, by allocations of a device, which have no shapes.
 
     ``sizes`` are those of grid, block and cluster, ``allocations`` go by the names to show. The rows of
-    an allocation are as long as the tiles that come from it say (allocation_rows.py). The memory is
+    an allocation are as long as the tiles that come from it say. The memory is
     as before afterwards. Raises OperandError, and what a launch raises.
     """
     total = sum(allocation.size for allocation in allocations.values())
@@ -389,7 +403,7 @@ def _unexplained(operand: Operand, is_tiles: bool) -> Iterator[str]:
         known = follows_sum(operand)
     else:
         words = words_of(operand)
-        known = words is None or follow_sums(words)
+        known = words is None or words.follow_sums
     if not known:
         yield f"{operand.role} comes from {operand.buffer.name} in no order that is known"
 
@@ -423,3 +437,53 @@ def _along(elements: Mask, axis: int) -> Mask:
     """Return which places along an axis have any element that is used."""
     along: Mask = np.asarray(np.moveaxis(elements, axis, 0).reshape(elements.shape[axis], -1).any(axis=1))
     return along
+
+
+def with_rows(movement: Movement) -> Movement:
+    """Return a movement whose buffers have rows, where all tiles of a buffer agree on their length."""
+    found: dict[str, set[int]] = {}
+    for operand in operands_of(movement):
+        if operand.buffer is not None and operand.role in ("a", "b"):
+            # how many bytes the rows of an operand's buffer lie apart; 0 where no axis is contiguous
+            layout = layout_of(operand)
+            index, valid = layout.collect(operand.index), layout.collect(operand.moved)
+            steps = [_step(index, valid, axis) for axis in (1, 2)]
+            others = [other for step, other in (steps, steps[::-1]) if step == 1 and other > 1]
+            length = others[0] * operand.width // 8 if others and not others[0] * operand.width % 8 else 0
+            found.setdefault(operand.buffer.name, set()).add(length)
+    buffers = tuple(_shaped(buffer, found.get(buffer.name, set())) for buffer in movement.buffers)
+    return replace(movement, buffers=buffers)
+
+
+def arriving(movement: Movement) -> Movement:
+    """Return a movement without the buffers that nothing arrives from; with all where nothing arrives."""
+    operands = operands_of(movement)
+    found = tuple(buffer for buffer in movement.buffers if any(_has(operand, buffer) for operand in operands))
+    return replace(movement, buffers=found or movement.buffers)
+
+
+def _has(operand: Operand, buffer: TracedBuffer) -> bool:
+    start = 8 * buffer.start
+    return bool(((operand.bits >= start) & (operand.bits < start + 8 * buffer.size)).any())
+
+
+def _shaped(buffer: TracedBuffer, lengths: set[int]) -> TracedBuffer:
+    """Return a buffer with rows of the length; behind the last whole row there may be more bytes."""
+    length = next(iter(lengths)) if len(lengths) == 1 else 0
+    if not length or buffer.size % length or length >= buffer.size:
+        return buffer
+    return replace(buffer, shape=(buffer.size // length, length))
+
+
+def _step(index: Indices, valid: Mask, axis: int) -> int:
+    """Return by how much the place mostly changes with one step along an axis of the tiles."""
+    both = np.logical_and(*_shifted(valid, axis))
+    behind, ahead = _shifted(index, axis)
+    steps = (ahead - behind)[both]
+    return mode(steps) if steps.size else 0
+
+
+def _shifted(values: Indices | Mask, axis: int) -> tuple[Indices | Mask, Indices | Mask]:
+    """Return all but the last, and all but the first, along an axis."""
+    count = values.shape[axis]
+    return values.take(range(count - 1), axis), values.take(range(1, count), axis)

@@ -6,9 +6,10 @@ does not know what should be where.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cache
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,7 @@ from ....isa.layouts.fragment_layout import Layout
 from ....isa.layouts.strides import modes
 from ....ptx.operands import Address
 from .byte_keys import COMPUTED, CONSTANT, Indices
-from .given_operands import Given
-from .kept_results import Kept
-from .modes import mode
+from .kept_products import Given
 from .traced_launch import Movement, TracedBuffer
 
 RESULT = -2  # an element of D of a matrix instruction
@@ -29,6 +28,43 @@ Mask = npt.NDArray[np.bool_]
 _EXECUTIONS = 256  # of which the direction of a tile is taken
 _FAR = 1 << 31  # longer than rows are
 _CORE = 8  # rows and columns of a matrix of ldmatrix
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Something of which results are kept.
+
+    Things that are alike share what is ``kept`` when each is made with ``shared``; ``dataclasses.replace``
+    makes a thing without any results.
+    """
+
+    shared: InitVar[dict[str, Any] | None] = None
+    kept: dict[str, Any] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self, shared: dict[str, Any] | None) -> None:
+        """Begin without results, or with those of something alike."""
+        object.__setattr__(self, "kept", {} if shared is None else shared)
+
+    def once(self, name: str, make: Callable[[], Result]) -> Result:
+        """Return a result, made when it is asked for first."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        found: Result = self.kept[name]
+        return found
+
+
+class kept_property(Generic[Result]):
+    """A property whose result is kept."""
+
+    def __init__(self, make: Callable[[Any], Result]) -> None:
+        self.make = make
+
+    def __get__(self, owner: Kept, kind: type) -> Result:
+        """Return the result for an owner."""
+        return owner.once(self.make.__name__, lambda: self.make(owner))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,24 +119,18 @@ class Operand(Kept):
         """``(n, 5)``: x, y, z of the CTA, warp, how many-th time."""
         return self.given.places
 
-    @property
+    @kept_property
     def moved(self) -> Mask:
         """``(n, lanes, values)``: elements that come from the buffer as they are."""
-        return self.once("moved", self._moved)
-
-    def _moved(self) -> Mask:
         if self.buffer is None:
             return np.zeros(self.bits.shape, np.bool_)
         start = 8 * self.buffer.start
         moved: Mask = (self.bits >= start) & (self.bits < start + 8 * self.buffer.size)
         return moved
 
-    @property
+    @kept_property
     def index(self) -> Indices:
         """``(n, lanes, values)``: which element of the buffer, counted through; -1 for none."""
-        return self.once("index", self._index)
-
-    def _index(self) -> Indices:
         start = 0 if self.buffer is None else 8 * self.buffer.start
         index: Indices = np.where(self.moved, (self.bits - start) // self.width, -1)
         return index
@@ -137,6 +167,11 @@ class Tiles:
         return "rows" if self.inner_axis == "columns" else "columns"
 
     @property
+    def turned(self) -> Tiles:
+        """The same with k along the other axis of the buffer."""
+        return replace(self, outer=self.inner, inner=self.outer, inner_axis=self.outer_axis)
+
+    @property
     def swapped(self) -> bool:
         """Whether the fragment's rows run along k, as those of B do."""
         return self.operand.role == "b"
@@ -149,7 +184,6 @@ def operands_of(movement: Movement) -> list[Operand]:
 
 
 def _operand(movement: Movement, given: Given, role: str, alike: dict[object, Operand]) -> Operand:
-    """Return an operand; that of a statement in which it is ``alike``, where there is any."""
     key = (
         *(role, role in given.tiles, id(given.bytes[role]), id(given.places), given.record.statement.opcode),
         *(given.instruction, given.selector, given.scale_selectors),
@@ -188,7 +222,6 @@ def _elements(seen: npt.NDArray[np.signedinteger], width: int, result: int) -> I
 
 
 def _buffer(buffers: Sequence[TracedBuffer], bits: Indices) -> TracedBuffer | None:
-    """Return the buffer that most elements come from."""
     most = int(bits.max(initial=CONSTANT))
     if most == CONSTANT:
         return None
@@ -264,7 +297,7 @@ def tiles_of(operand: Operand) -> Tiles | None:
     else:
         return None
     tiles = Tiles(operand=operand, outer=outer, inner=inner, valid=valid, inner_axis=axis)
-    return _turned(tiles) if _advances_across(tiles) else tiles
+    return tiles.turned if _advances_across(tiles) else tiles
 
 
 def _advances_across(tiles: Tiles) -> bool:
@@ -300,11 +333,6 @@ def _transposed_in_place(tiles: Tiles, whole: Mask) -> bool:
     return bool(right.all())
 
 
-def _turned(tiles: Tiles) -> Tiles:
-    """Return the same with k along the other axis of the buffer."""
-    return replace(tiles, outer=tiles.inner, inner=tiles.outer, inner_axis=tiles.outer_axis)
-
-
 def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:
     """Return whether k runs along the columns of a buffer, the other side along its rows, in wrong steps
     perhaps.
@@ -326,3 +354,48 @@ def _step(row: Indices, column: Indices, valid: Mask, axis: int) -> tuple[int, i
     common = mode(down * _FAR + right)  # two numbers in one word, for speed
     across = (common + _FAR // 2) % _FAR - _FAR // 2
     return (common - across) // _FAR, across
+
+
+Numbers = npt.NDArray[Any]
+
+
+def mode(values: Numbers) -> int:
+    """Return the commonest value, the least of those that are equally common."""
+    flat = values.reshape(-1)
+    for likely in (flat[0], np.partition(flat, flat.size // 2)[flat.size // 2]):  # a majority is the median
+        if 2 * np.count_nonzero(flat == likely) > flat.size:
+            return int(likely)
+    different, counts = np.unique(flat, return_counts=True)
+    return int(different[counts.argmax()])
+
+
+def bits_of(count: int) -> Numbers:
+    """Return ``(count, bits)``: the bits of the numbers below ``count``, lowest first."""
+    return np.arange(count)[:, None] >> np.arange((count - 1).bit_length()) & 1
+
+
+def sums_of_bits(values: Numbers, known: npt.NDArray[np.bool_], none: int) -> tuple[Numbers, Numbers]:
+    """Return what each bit of the place mostly adds in rows ``(n, m)``, and the mode ``(n,)`` of the rest of
+    what is known of each row, ``none`` where nothing is.
+    """
+    size = values.shape[1]
+    bits = bits_of(size)
+    steps = np.array([_bit_step(values, known, bit) for bit in range(bits.shape[1])], np.int64)
+    rest, ends = values - bits @ steps, np.iinfo(np.int64)
+    least = np.where(known, rest, ends.max).min(axis=1, initial=ends.max)
+    most = np.where(known, rest, ends.min).max(axis=1, initial=ends.min)
+    base = np.where(least > most, none, least)
+    for row in np.flatnonzero(least < most):
+        base[row] = mode(rest[row][known[row]])
+    return steps, base
+
+
+def _bit_step(values: Numbers, known: npt.NDArray[np.bool_], bit: int) -> int:
+    count = values.shape[1] >> bit + 1 << bit + 1  # the others have no partner
+    low, high, valid, partner = (
+        part[:, :count].reshape(len(part), -1, 2, 1 << bit)[:, :, half]
+        for part in (values, known)
+        for half in (0, 1)
+    )
+    steps = (high - low)[valid & partner]
+    return mode(steps) if steps.size else 0

@@ -11,7 +11,8 @@ lane's and the element's numbers, and elements that break the sum are reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,7 @@ from ....base.errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
 from .byte_keys import Indices
-from .loaded_operands import Mask, Operand, index_text
-from .modes import mode, modes_of_rows
+from .loaded_operands import Mask, Operand, bits_of, index_text, mode, sums_of_bits
 from .placed_tiles import Fit
 from .tile_patterns import named
 
@@ -70,6 +70,14 @@ class PackingFinding:
     def __str__(self) -> str:
         return f"{self.location}: {self.message} [{self.where}]"
 
+    @classmethod
+    def of(
+        cls, operand: Operand, kind: str, message: str, events: Any = slice(None), **more: Any
+    ) -> PackingFinding:
+        """Return what is found of some executions of an operand, all by default."""
+        where, places = operand.given.location, operand.places[events]
+        return cls(kind=kind, operand=operand.role, message=message, location=where, places=places, **more)
+
 
 def places_text(places: Places) -> str:
     """Return executions in words: CTAs, warps, and how many."""
@@ -91,33 +99,29 @@ def tile_findings(a: Anchored | None, b: Anchored | None) -> Iterator[PackingFin
     """Yield what is wrong with the tiles of A and B of one statement."""
     for anchored, other in ((a, b), (b, a)):
         if anchored is not None:
-            yield from _disorders(anchored, other)
+            # tiles that are not in order, those with the same sentence together
+            wrong = ~anchored.clean
+            if other is not None and wrong.any():
+                wrong &= ~permuted_together(anchored, other)
+            found: dict[tuple[str, str], list[int]] = {}
+            unnamed = list[int]()
+            other_way, turned = _turned(anchored, wrong)
+            for event in np.flatnonzero(wrong).tolist():
+                order = anchored.disorders[event] or turned.get(event)
+                if order is None:
+                    unnamed.append(event)
+                else:
+                    found.setdefault(order, []).append(event)
+            inner = expected_inner(anchored, other)
+            for pattern, events in alike(anchored.tiles, anchored.outer, inner, np.array(unnamed, np.intp)):
+                found.setdefault(named(pattern), []).extend(events)
+            for (kind, message), group in found.items():
+                turn = group[0] in turned and anchored.disorders[group[0]] is None
+                chosen = np.array(sorted(group), np.intp)
+                fault = TilesAtFault(tiles=other_way if turn else anchored, other=other, events=chosen)
+                yield _finding(fault, kind, message)
     if a is not None and b is not None:
         yield from _unlike_steps(a, b)
-
-
-def _disorders(anchored: Anchored, other: Anchored | None) -> Iterator[PackingFinding]:
-    """Yield tiles that are not in order, those with the same sentence together."""
-    wrong = ~anchored.clean
-    if other is not None and wrong.any():
-        wrong &= ~permuted_together(anchored, other)
-    found: dict[tuple[str, str], list[int]] = {}
-    unnamed = list[int]()
-    other_way, turned = _turned(anchored, wrong)
-    for event in np.flatnonzero(wrong).tolist():
-        order = anchored.disorders[event] or turned.get(event)
-        if order is None:
-            unnamed.append(event)
-        else:
-            found.setdefault(order, []).append(event)
-    inner = expected_inner(anchored, other)
-    for pattern, events in alike(anchored.tiles, anchored.outer, inner, np.array(unnamed, np.intp)):
-        found.setdefault(named(pattern), []).extend(events)
-    for (kind, message), group in found.items():
-        turn = group[0] in turned and anchored.disorders[group[0]] is None
-        chosen = np.array(sorted(group), np.intp)
-        fault = TilesAtFault(tiles=other_way if turn else anchored, other=other, events=chosen)
-        yield _finding(fault, kind, message)
 
 
 def _turned(anchored: Anchored, wrong: Mask) -> tuple[Anchored, dict[int, tuple[str, str]]]:
@@ -134,21 +138,11 @@ def _turned(anchored: Anchored, wrong: Mask) -> tuple[Anchored, dict[int, tuple[
 
 def turned_tiles(anchored: Anchored) -> Anchored:
     """Return the same tiles with k along the other axis of the buffer."""
-    tiles = anchored.tiles
-    other = replace(tiles, outer=tiles.inner, inner=tiles.outer, inner_axis=tiles.outer_axis)
-    return anchored_tiles(other)
+    return anchored_tiles(anchored.tiles.turned)
 
 
 def _finding(fault: TilesAtFault, kind: str, message: str) -> PackingFinding:
-    operand = fault.tiles.tiles.operand
-    return PackingFinding(
-        kind=kind,
-        operand=operand.role,
-        message=message,
-        location=operand.given.location,
-        places=operand.places[fault.events],
-        fault=fault,
-    )
+    return PackingFinding.of(fault.tiles.tiles.operand, kind, message, fault.events, fault=fault)
 
 
 def expected_inner(anchored: Anchored, other: Anchored | None) -> Indices:
@@ -172,19 +166,14 @@ def inner_of_partner(anchored: Anchored, other: Anchored) -> Indices:
 
 
 def _unlike_steps(a: Anchored, b: Anchored) -> Iterator[PackingFinding]:
-    """Yield executions in which A and B are of different k."""
     sides = sides_of(a, b)
     blamed: dict[tuple[str, int], list[int]] = {}
     for event in sides.unlike.tolist():
         blamed.setdefault(sides.blame(event), []).append(event)
     for (role, by), events in blamed.items():
-        yield _unlike(a, b, role, by, events)
-
-
-def _unlike(a: Anchored, b: Anchored, role: str, by: int, events: list[int]) -> PackingFinding:
-    anchored, other = (a, b) if role != "b" else (b, a)
-    fault = TilesAtFault(tiles=anchored, other=other, events=np.array(events))
-    return _finding(fault, "stage", _step_message(anchored, other, role, by, events))
+        anchored, other = (a, b) if role != "b" else (b, a)
+        fault = TilesAtFault(tiles=anchored, other=other, events=np.array(events))
+        yield _finding(fault, "stage", _step_message(anchored, other, role, by, events))
 
 
 def _step_message(anchored: Anchored, other: Anchored, role: str, by: int, events: Sequence[int]) -> str:
@@ -203,7 +192,6 @@ def _step_message(anchored: Anchored, other: Anchored, role: str, by: int, event
 
 
 def _unwritten(anchored: Anchored, other: Anchored, events: Sequence[int]) -> str:
-    """Return what the same warps are given where the stage before has never been written."""
     places = anchored.tiles.operand.places
     same = np.isin(places[:, 3], places[list(events), 3])
     missing = np.flatnonzero(anchored.empty & ~other.empty & same)
@@ -226,7 +214,6 @@ def _range(anchored: Anchored, event: int) -> str:
 
 
 def _others(anchored: Anchored, event: int) -> str:
-    """Return what other warps of the CTA read at the same time."""
     places = anchored.tiles.operand.places
     alike = (places[:, :3] == places[event, :3]).all(axis=1) & (places[:, 4] == places[event, 4])
     alike &= ~anchored.empty & (anchored.inner != anchored.inner[event])
@@ -348,30 +335,14 @@ def arranged_findings(operand: Operand) -> Iterator[PackingFinding]:
     for event in np.flatnonzero(wrong.any(axis=1)).tolist():
         found.setdefault(_message(operand, index[event], expected[event], wrong[event]), []).append(event)
     for message, events in found.items():
-        yield PackingFinding(
-            kind="order",
-            operand=operand.role,
-            message=message,
-            location=operand.given.location,
-            places=operand.places[events],
-        )
+        yield PackingFinding.of(operand, "order", message, events)
 
 
 def _sum(index: Indices, known: Mask) -> Indices:
     """Return ``(n, lanes * values)``: the sum that most elements follow, from the commonest start of each."""
-    places = np.arange(index.shape[1])
-    factors = [_factor(index, known, bit) for bit in range((index.shape[1] - 1).bit_length())]
-    inner = (places[:, None] >> np.arange(len(factors)) & 1) @ np.array(factors, np.int64)
-    total: Indices = modes_of_rows(index - inner, known, 0)[:, None] + inner
+    steps, base = sums_of_bits(index, known, 0)
+    total: Indices = base[:, None] + bits_of(index.shape[1]) @ steps
     return total
-
-
-def _factor(index: Indices, known: Mask, bit: int) -> int:
-    """Return what one bit of the place mostly adds."""
-    low = np.flatnonzero(~np.arange(index.shape[1]) >> bit & 1)
-    both = known[:, low] & known[:, low | 1 << bit]
-    steps = (index[:, low | 1 << bit] - index[:, low])[both]
-    return mode(steps) if steps.size else 0
 
 
 def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDArray[np.bool_]) -> str:

@@ -121,7 +121,8 @@ def _places(
         return None
     tile = table[:, first : first + depth]
     there = np.flatnonzero((tile >= 0).all(axis=(1, 2)))
-    chosen = _block(there, rows, _line_at(table, expected[0]))
+    at = np.argwhere(table[..., 0] == expected[0].start_address)
+    chosen = _block(there, rows, int(at[0, 0]) if len(at) else None)
     return None if chosen is None else tile[chosen : chosen + rows].reshape(rows, -1)
 
 
@@ -133,12 +134,6 @@ def _first_k(operand: Operand, table: Indices, expected: tuple[TensorDescriptor,
     at = np.argwhere(table[..., 0] == given.start_address)
     depth = operand.bits.shape[2]
     return int(at[0, 1]) // depth * depth if len(at) else None
-
-
-def _line_at(table: Indices, given: TensorDescriptor) -> int | None:
-    """Return which line lies at the start address of a descriptor; None for none."""
-    at = np.argwhere(table[..., 0] == given.start_address)
-    return int(at[0, 0]) if len(at) else None
 
 
 def _block(there: npt.NDArray[np.intp], rows: int, known: int | None) -> int | None:

@@ -248,7 +248,6 @@ _CORE = 8  # rows and columns of a matrix of ldmatrix
 
 
 def _transposed(pattern: Pattern) -> str:
-    """Return every 8x8 matrix is transposed in its place."""
     rows, columns = np.indices(pattern.valid.shape)
     across = rows // _CORE * _CORE + columns % _CORE
     along = columns // _CORE * _CORE + rows % _CORE
@@ -258,7 +257,6 @@ def _transposed(pattern: Pattern) -> str:
 
 
 def _turned(pattern: Pattern) -> str:
-    """Return the whole square tile is transposed."""
     size, k = pattern.valid.shape
     rows, columns = np.indices(pattern.valid.shape)
     if size != k or not pattern.gives(columns, rows) or pattern.gives(rows, columns):
@@ -278,13 +276,11 @@ def _slipped_rows(pattern: Pattern) -> str:
 
 
 def _units(pattern: Pattern) -> Iterator[tuple[int, int]]:
-    """Yield row and chunk of every wrong row of 16 bytes."""
     rows, columns = np.nonzero(pattern.wrong)
     yield from sorted(set(zip(rows.tolist(), (columns // pattern.chunk).tolist(), strict=True)))
 
 
 def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:
-    """Describe one wrong row: its register and lanes, the lane of its address, and what it is."""
     if pattern.tiles.operand.is_matrix:
         return _core_text(pattern, row, chunk)
     part = slice(chunk * pattern.chunk, (chunk + 1) * pattern.chunk)
@@ -303,7 +299,6 @@ def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:
 
 
 def _core_text(pattern: Pattern, row: int, chunk: int) -> str:
-    """Describe one wrong row of a core matrix in shared memory, and what it is."""
     part, axis = slice(chunk * pattern.chunk, (chunk + 1) * pattern.chunk), pattern.outer_name[:-1]
     place = f"{axis} {row}, k {part.start}..{part.stop - 1}"
     held = f"{place} of the tile of {pattern.name} {pattern.tiles.operand.holder}"
@@ -323,7 +318,6 @@ def _moved_whole(pattern: Pattern, row: int, part: slice) -> bool:
 
 
 def _scattered(pattern: Pattern) -> str:
-    """Return how many elements are elsewhere, and the first of them."""
     wrong, number, lane = pattern.wrong, pattern.registers(), pattern.lanes()
     if not wrong.any():
         return f"elements of {pattern.name} are not those that it is multiplied with"

@@ -33,9 +33,8 @@ from ....machine.run.wave import Entry, Parameter
 from ....machine.state.device import Device
 from ....machine.state.spaces import DEVICE_BASE, Allocation
 from .byte_keys import ByteKeys
-from .element_formulas import Formulas
-from .given_operands import Given, given_of
-from .key_observer import KeyObserver
+from .kept_products import Given, given_of
+from .key_observer import Formulas, KeyObserver
 
 Size = int | Sequence[int]
 Named = Mapping[str, Parameter] | Mapping[str, Allocation]

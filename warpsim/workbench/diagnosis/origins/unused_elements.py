@@ -61,14 +61,7 @@ class _Side:
 
     def finding(self, message: str) -> PackingFinding:
         """Return what is found, at the first of its statements."""
-        operand = self.parts[0].tiles.operand
-        return PackingFinding(
-            kind="unused",
-            operand=operand.role,
-            message=message,
-            location=operand.given.location,
-            places=operand.places,
-        )
+        return PackingFinding.of(self.parts[0].tiles.operand, "unused", message)
 
 
 def unused_elements(

@@ -13,15 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ....isa.fragments import codes_from
 from ....observe.recording.recorder import LaunchEvent
 from ...vectors.recordings import Recording
 from ...vectors.sets import expected
-from ..search.by_place import diagnose_executions
 from ..search.diagnose import Diagnosis
-from ..search.tensor_search import TensorDiagnosis
-from .event_differences import EventDifference, RecordingComparison
+from ..search.tensor_search import TensorDiagnosis, diagnose_executions
 
 _Key = tuple[Any, ...]
 
@@ -129,13 +128,11 @@ def _parted(
 
 
 def _accumulators(difference: EventDifference) -> tuple[bytes, bytes]:
-    """Return C of both."""
     first, second = (event.inputs.registers["c"].tobytes() for event in (difference.first, difference.second))
     return first, second
 
 
 def _element(difference: EventDifference) -> tuple[int, int] | None:
-    """Return row and column of the first element of D that differs."""
     form = difference.first.instruction
     if form.mnemonic != difference.second.instruction.mnemonic or form.products > 1:
         return None
@@ -148,7 +145,6 @@ def _element(difference: EventDifference) -> tuple[int, int] | None:
 
 
 def _changes(difference: EventDifference, first: Recording) -> Iterator[OperandChange]:
-    """Yield what registers were read otherwise."""
     for name in difference.operands:
         x, y = (event.inputs.registers.get(name) for event in (difference.first, difference.second))
         if x is None or y is None or x.shape != y.shape:
@@ -200,3 +196,109 @@ def _diagnosed(
             form, inputs, difference.first.d, most=most
         )
     return "", None
+
+
+Key = tuple[Any, ...]
+_SETTINGS = {  # by what messages call them
+    "scale-d": "scale_d",
+    "imm-scale": "negate",
+    "imm-trans": "transposed",
+    "settings": "tensor",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EventDifference:
+    """An execution in both recordings: operands that were read otherwise, and words of D that differ."""
+
+    first: LaunchEvent
+    second: LaunchEvent
+    operands: tuple[str, ...]
+    words: int
+
+    def __str__(self) -> str:
+        targets = [side.instruction.target for side in (self.first, self.second)]
+        if not self.operands:
+            chips = f", on {targets[0]} and on {targets[1]}" if targets[0] != targets[1] else ""
+            why = f"from the same operands{chips}"
+        else:
+            why = f"which read another {', '.join(self.operands)}"
+        place = self.first.where
+        return f"{place}: {self.words} of {self.first.d.size} words of D differ, {why}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecordingComparison:
+    """How many executions were compared, those that differ in their order, and those of one side only."""
+
+    compared: int
+    differences: tuple[EventDifference, ...]
+    only_first: tuple[LaunchEvent, ...]
+    only_second: tuple[LaunchEvent, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether both have the same executions, bit for bit."""
+        return not (self.differences or self.only_first or self.only_second)
+
+
+def compare_recordings(first: Recording, second: Recording) -> RecordingComparison:
+    """Return what differs, in the order of the first recording."""
+    here, there = ({_key(event): event for event in side.events} for side in (first, second))
+    both = [(event, there[key]) for key, event in here.items() if key in there]
+    return RecordingComparison(
+        compared=len(both),
+        differences=tuple(_differences(both)),
+        only_first=tuple(event for key, event in here.items() if key not in there),
+        only_second=tuple(event for key, event in there.items() if key not in here),
+    )
+
+
+def _key(event: LaunchEvent) -> Key:
+    place = event.statement.source.location(event.statement.start)
+    return place.line, place.column, event.cta, event.warp, event.index
+
+
+def _differences(pairs: list[tuple[LaunchEvent, LaunchEvent]]) -> Iterator[EventDifference]:
+    for first, second in pairs:
+        operands = tuple(_operands(first, second))
+        words = first.d.size
+        if first.d.shape == second.d.shape:
+            words = int(np.count_nonzero(first.d != second.d))
+        if words or operands:
+            yield EventDifference(first=first, second=second, operands=operands, words=words)
+
+
+def _operands(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
+    """Yield names of what the two read otherwise; the instruction comes first, its chip is none of that."""
+    if first.instruction.mnemonic != second.instruction.mnemonic:
+        yield "instruction"
+    for name, words in first.inputs.registers.items():
+        other = second.inputs.registers.get(name)
+        if other is None or not np.array_equal(words, other):
+            yield name
+    yield from _tiles(first, second)
+    if first.inputs.selector != second.inputs.selector:
+        yield "selector"
+    if first.inputs.scale_selectors != second.inputs.scale_selectors:
+        yield "scale ids"
+
+
+def _tiles(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
+    """Yield names of what was read otherwise besides registers: descriptors, tiles behind them, immediates
+    and settings.
+    """
+    for name in "ab":
+        word, other = (getattr(event.inputs, f"{name}_descriptor") for event in (first, second))
+        if (word is None) != (other is None) or (word is not None and int(word) != int(other)):
+            yield f"{name}-desc"
+        elif word is not None and not np.array_equal(_tile(first, name), _tile(second, name)):
+            yield name
+    for name, words in _SETTINGS.items():
+        if getattr(first.inputs, words) != getattr(second.inputs, words):
+            yield name
+
+
+def _tile(event: LaunchEvent, operand: str) -> npt.NDArray[Any]:
+    codes: npt.NDArray[Any] = event.instruction.gathered_tile(operand, event.inputs)
+    return codes

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from ....base.errors import OperandError, UndefinedBehavior
 from ....isa.codes import matrix_of
 from ....isa.fragments import gather
-from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs
 from ....isa.products import Codes, Operands
 from ....observe.recording.matrix_events import Event
@@ -81,7 +80,7 @@ def diagnose_chain(events: Sequence[Event], found: EventChain, d: npt.NDArray[An
         return None
     read = [found.inputs, *(events[event].inputs for event in found.events[1:])]
     try:
-        steps = [_gathered(form, inputs) for inputs in read]
+        steps = [gather(form, checked_inputs(form, inputs)) for inputs in read]
         return diagnose_product(
             form,
             np.concatenate([_left(step) for step in steps], axis=1),
@@ -93,11 +92,6 @@ def diagnose_chain(events: Sequence[Event], found: EventChain, d: npt.NDArray[An
         )
     except (OperandError, UndefinedBehavior):  # loops are not searched for it, or metadata has no meaning
         return None
-
-
-def _gathered(form: Instruction, inputs: Inputs) -> Operands:
-    """Return the matrices of one instruction, wherever they lie, as codes."""
-    return gather(form, checked_inputs(form, inputs))
 
 
 def _left(operands: Operands) -> Codes:
@@ -113,6 +107,5 @@ def _left(operands: Operands) -> Codes:
 
 
 def _scales(steps: Sequence[Operands], operand: str, axis: int) -> Codes | None:
-    """Return the scales of all steps, concatenated along k."""
     codes = [getattr(step, operand) for step in steps]
     return None if codes[0] is None else np.concatenate(codes, axis=axis)

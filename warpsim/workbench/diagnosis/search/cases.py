@@ -6,7 +6,8 @@ same D on random registers. Does not search.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ....isa.formats import Format
 from ....isa.fragments import (
     check_selector,
     checked_registers,
+    codes_from,
     gather,
     matrix_codes,
     registers_of,
@@ -25,11 +27,14 @@ from ....isa.fragments import (
 )
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs
-from ....isa.registers import Words
+from ....isa.products import Storage
+from ....isa.registers import Words, unpacked
 from ....sums.execution.pipeline import checked_inputs, rule_for
+from ...inputs.decimals import Printed
 from ..descriptors.described_tiles import read_tile
+from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part, alternatives
+from ..library.mistake import Mistake
 from ..library.setting import Registers, Setting, SharedTiles
-from .mistake_search import Case
 
 
 def case_of(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) -> Case:
@@ -41,11 +46,26 @@ def case_of(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) -> Case:
     rule_for(instruction)
     if instruction.sparse:
         check_selector(instruction, inputs.selector)
-    given = replace(inputs, literal=True, registers=_with_c(instruction, inputs.registers))
+    zeros = np.zeros(instruction.held("c").shape, f"u{instruction.register_bits // 8}")
+    given = replace(inputs, literal=True, registers={"c": zeros} | inputs.registers)
     checked = checked_inputs(instruction, given)
     gather(instruction, checked)
     setting = setting_of(instruction, checked)
-    tiles = _broadcast(checked.registers | {"d": _written(instruction, np.asarray(d))}, checked.shared)
+    # each operand one axis of tiles in front
+    inner = {
+        name: (words, words.shape[-2:])
+        for name, words in (checked.registers | {"d": _written(instruction, np.asarray(d))}).items()
+    }
+    if checked.shared is not None:
+        inner["shared"] = checked.shared, checked.shared.shape[-1:]
+    try:
+        lead = np.broadcast_shapes(*(array.shape[: -len(axes)] for array, axes in inner.values()))
+    except ValueError:
+        raise OperandError("the leading axes (tiles) of the operands do not broadcast together") from None
+    tiles = {
+        name: np.broadcast_to(array, (*lead, *axes)).reshape(-1, *axes)
+        for name, (array, axes) in inner.items()
+    }
     return Case(setting=setting, actual=tiles.pop("d"), registers=with_tiles(setting, tiles))
 
 
@@ -86,31 +106,10 @@ def _single(descriptors: npt.NDArray[np.uint64], name: str) -> int:
     return int(values[0])
 
 
-def _with_c(instruction: Instruction, registers: Registers) -> Registers:
-    zeros = np.zeros(instruction.held("c").shape, f"u{instruction.register_bits // 8}")
-    return {"c": zeros} | registers
-
-
 def _written(instruction: Instruction, d: npt.NDArray[Any]) -> Words:
-    """Return D's registers, from registers or from matrices."""
     if d.shape[-2:] == instruction.matrix_shape("d"):
         return registers_of(matrix_codes(d, instruction, "d"), instruction, "d")
     return checked_registers(d, instruction, "d")
-
-
-def _broadcast(registers: Registers, shared: npt.NDArray[np.uint8] | None) -> Registers:
-    """Give each operand one axis of tiles in front. Raises OperandError where they do not fit."""
-    inner = {name: (words, words.shape[-2:]) for name, words in registers.items()}
-    if shared is not None:
-        inner["shared"] = shared, shared.shape[-1:]
-    try:
-        lead = np.broadcast_shapes(*(array.shape[: -len(axes)] for array, axes in inner.values()))
-    except ValueError:
-        raise OperandError("the leading axes (tiles) of the operands do not broadcast together") from None
-    return {
-        name: np.broadcast_to(array, (*lead, *axes)).reshape(-1, *axes)
-        for name, (array, axes) in inner.items()
-    }
 
 
 # --- random registers ----------------------------------------------------------------------------------
@@ -126,7 +125,15 @@ def probe(setting: Setting, tiles: int, seed: int) -> Registers:
     present = [name for name in "abc" if not setting.in_shared(name)]
     registers = {name: _fragment(instruction, name, tiles, rng) for name in present}
     if instruction.sparse:
-        registers["e"] = _metadata(instruction, tiles, rng)
+        # ascending fields under every selector, so that lanes a selector ignores hold other metadata
+        pattern = require_sparse(instruction)
+        shape = (tiles, instruction.shape.m, instruction.shape.k // pattern.chunk)
+        words = [
+            write_fields(instruction, rng.choice(np.flatnonzero(pattern.ascending), shape), selector)
+            for selector in instruction.selectors
+        ]
+        e: npt.NDArray[Any] = np.bitwise_or.reduce(words, axis=0)
+        registers["e"] = e
     if instruction.scale:
         for name in ("scale_a", "scale_b"):
             codes = random_codes(instruction.scale, (tiles, instruction.lanes, 4), rng)
@@ -177,13 +184,94 @@ def _fragment(
     return registers_of(random_codes(instruction.format(operand), shape, rng), instruction, operand)
 
 
-def _metadata(instruction: Instruction, tiles: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Return ascending fields under every selector, so that lanes a selector ignores hold other metadata."""
-    pattern = require_sparse(instruction)
-    shape = (tiles, instruction.shape.m, instruction.shape.k // pattern.chunk)
-    words = [
-        write_fields(instruction, rng.choice(np.flatnonzero(pattern.ascending), shape), selector)
-        for selector in instruction.selectors
-    ]
-    e: npt.NDArray[Any] = np.bitwise_or.reduce(words, axis=0)
-    return e
+Elements = npt.NDArray[Any]  # (..., tiles, elements of D)
+
+
+_SCREENED = 256  # elements of D; of larger results only some rows and columns are compared while searching
+_PART_ROWS, _PART_COLUMNS = 16, 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is to be explained: registers ``(tiles, lanes, registers)`` by operand, and D as it came out."""
+
+    setting: Setting
+    registers: Registers
+    actual: Words
+    part: Part = WHOLE  # of D, which alone is compared while searching
+    printed: Printed | None = None  # D's numbers, where their digits do not distinguish all codes
+
+    def settled(self, d: Elements, wanted: Elements) -> Elements:
+        """Return codes of D, replaced by the wanted codes where they print the same."""
+        return d if self.printed is None else self.printed.settled(d, wanted, self.setting.instruction.d)
+
+    def tile(self, index: int) -> Case:
+        """Return the case of one tile."""
+        registers = {name: words[index : index + 1] for name, words in self.registers.items()}
+        return replace(self, registers=registers, actual=self.actual[index : index + 1])
+
+    def screened(self, equal: npt.NDArray[np.bool_]) -> Case:
+        """Return the case of the tile with the fewest ``equal (tiles, m, n)``, a part of large tiles."""
+        worst = int(equal.reshape(len(equal), -1).sum(axis=-1).argmin())
+        case, wrong = self.tile(worst), ~equal[worst]
+        if wrong.ndim > 2 or wrong.size <= _SCREENED:
+            return case
+        return replace(case, part=spread_part(wrong, _PART_ROWS, _PART_COLUMNS))
+
+
+def elements_of(words: Words, instruction: Instruction) -> Elements:
+    """Return ``(..., elements)``: the codes of D in the order of the registers."""
+    storage = Storage(bits=instruction.d.bits)
+    flat = words.reshape(*words.shape[:-2], -1)
+    return unpacked(flat, storage, instruction.register_bits, instruction.d.mask)
+
+
+def spread_part(wrong: npt.NDArray[np.bool_], rows: int, columns: int) -> Part:
+    """Return a part of a matrix, at most this size, wrong lines first."""
+    if wrong.shape[0] <= rows and wrong.shape[1] <= columns:
+        return WHOLE
+    down, across = np.asarray(wrong.any(axis=1)), np.asarray(wrong.any(axis=0))
+    return Part(rows=_spread(down, rows), columns=_spread(across, columns))
+
+
+def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
+    """Return indices of ``count`` flags, set flags first, evenly spread among them."""
+    marked, others = np.flatnonzero(flags), np.flatnonzero(~flags)
+    if len(marked) >= count:
+        return marked[np.linspace(0, len(marked) - 1, count).astype(np.intp)]
+    more = others[np.linspace(0, len(others) - 1, min(count - len(marked), len(others))).astype(np.intp)]
+    return np.sort(np.concatenate([marked, more]))
+
+
+# --- one explanation -----------------------------------------------------------------------------------
+
+
+def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistake]) -> Words:
+    """Return D ``(tiles, lanes, registers)`` as it is read with these mistakes made, in order."""
+    registers, arithmetic = dict(registers), Arithmetic(instruction=setting.instruction)
+    if wrong := [mistake for mistake in explanation if mistake.arithmetic]:
+        arithmetic = _composed(*wrong) or arithmetic
+    for mistake in explanation:
+        registers |= mistake.change(registers) if mistake.change else {}
+    d = registers_of(arithmetic.simulate(setting, registers), setting.instruction, "d")
+    for mistake in explanation:
+        d = mistake.read(d) if mistake.read else d
+    return d
+
+
+def _composed(first: Mistake, second: Mistake | None = None) -> Arithmetic | None:
+    """Return one wrong arithmetic, or the second's change made to the first's; None if it has none."""
+    if first.arithmetic is None or second is None:
+        return first.arithmetic
+    return {name: other for name, _, other in alternatives(first.arithmetic)}.get(second.name)
+
+
+def reproduces(case: Case, mistake: Mistake) -> bool:
+    """Return whether a single mistake gives every bit of D, or of the part of it that is compared."""
+    form = case.setting.instruction
+    registers = case.registers | (mistake.change(case.registers) if mistake.change else {})
+    wanted = case.part.of_result(codes_from(case.actual, form, "d"))
+    arithmetic = mistake.arithmetic or Arithmetic(instruction=form)
+    return bool(
+        (case.settled(arithmetic.simulate(case.setting, registers, case.part), wanted) == wanted).all()
+    )

@@ -23,21 +23,21 @@ from ....isa.operand_places.placements import Inputs
 from ....isa.registers import Words
 from ....ptx.decode import Form, resolved
 from ....sums.execution.inputs import inputs_by_name
+from ....sums.execution.pipeline import rule_for
+from ....sums.rule_programs.program_rewrites import Rewrite, rewrites, rewritten
+from ...generation.sums.limits import limits_of
+from ...generation.sums.program_sums import inputs_of, program_codes
+from ...generation.sums.rewrite_words import rewrite_words
 from ...inputs.decimals import Printed
-from ..dumps.closeness import closeness
-from ..dumps.dump_comparison import DumpComparison, classes, places_of
-from ..dumps.remark import Remark
-from ..dumps.wrong_elements import Wrong, wrong_elements
-from ..library.arithmetic_mistakes import legal_ids
+from ..dumps.dump_comparison import DumpComparison, classes, closeness, places_of
+from ..dumps.wrong_elements import Remark, Wrong, wrong_elements
+from ..library.arithmetic_mistakes import Arithmetic, as_tiles, gathered_operands, legal_ids
 from ..library.mistake import Mistake
 from ..solving.linear_operands import Tile
-from ..solving.mapped_mistakes import bare_mistake, named_mistake
-from ..solving.other_causes import other_causes
+from ..solving.other_causes import bare_mistake, named_mistake, other_causes
 from ..solving.solving import Explanation, partial, solve, solve_pairs
-from .cases import case_of, probe
-from .mistake_search import Case, elements_of, outcome, reproduces
+from .cases import Case, case_of, elements_of, outcome, probe, reproduces
 from .remarks import remarks_of
-from .rewritten_rules import rewritten_rules
 
 Watch = Callable[[int, int], None]
 _CLOSEST = 5  # explanations shown where none is exact
@@ -209,14 +209,25 @@ def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
     matches, simulated = _solved(case, expected, equal_elements)
     found_in_d = remarks_of(case, expected) if not matches else ()
     if not matches and most > 1 and not any(remark.explains_values for remark in found_in_d):
-        matches, more_tried = _solved_pairs(case, expected, equal_elements, watch)
+        # the simplest two causes that give every bit, and how many were given to the engine
+        tried, best, exact = 0, float("inf"), list[tuple[Mistake, ...]]()
+        tile, settled, spread = _tile(case, expected, equal_elements)
+        both = ((each.cost, each.explanations, ()) for each in solve_pairs(tile, settled, spread))
+        for cost, explanations, others in chain(both, joined_with_others(case, equal_elements)):
+            tried += 1
+            if watch is not None:
+                watch(tried, 0)
+            bare = (*others, *map(bare_mistake, explanations))
+            if cost <= best and _explained(case, bare).all():
+                exact = exact * (cost == best) + [(*others, *map(named_mistake, explanations))]
+                best = cost
+        matches, more_tried = _confirmed(case, exact), tried
         simulated += more_tried
     closest = () if matches else _partly(case, expected, equal_elements)
     return _diagnosis(case, expected, matches, closest, simulated)
 
 
 def _partly(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[Cause, ...]:
-    """Return the single causes that come closest."""
     tile, _, spread = _tile(case, expected, equal)
     mistakes = (*map(bare_mistake, partial(tile, spread)), *other_causes(case.setting))
     causes = [_explanation(case, (mistake,)) for mistake in mistakes]
@@ -260,24 +271,6 @@ def _may_be_meant(explanation: Explanation, cost: float) -> bool:
 
 _PLACED = ("own", "zero", "tile", "other operand")  # kinds of sources that are no function of the values
 _CLOSE = 2.0  # costs of which both are said, where they agree on all data
-
-
-def _solved_pairs(
-    case: Case, expected: Words, equal: npt.NDArray[np.bool_], watch: Watch | None
-) -> tuple[tuple[Match, ...], int]:
-    """Return the simplest two causes that give every bit, and how many were given to the engine."""
-    tried, best, exact = 0, float("inf"), list[tuple[Mistake, ...]]()
-    tile, settled, spread = _tile(case, expected, equal)
-    both = ((each.cost, each.explanations, ()) for each in solve_pairs(tile, settled, spread))
-    for cost, explanations, others in chain(both, joined_with_others(case, equal)):
-        tried += 1
-        if watch is not None:
-            watch(tried, 0)
-        bare = (*others, *map(bare_mistake, explanations))
-        if cost <= best and _explained(case, bare).all():
-            exact = exact * (cost == best) + [(*others, *map(named_mistake, explanations))]
-            best = cost
-    return _confirmed(case, exact), tried
 
 
 Two = tuple[float, tuple[Explanation, ...], tuple[Mistake, ...]]  # cost, and what holds together
@@ -409,3 +402,53 @@ def _diagnosis(
         simulated=simulated,
         remarks=() if matches else remarks_of(case, expected),
     )
+
+
+_EVIDENCE = 3  # wrong elements
+_SCREENED = 48  # wrong elements, and as many right
+
+
+def rewritten_rules(case: Case, equal: npt.NDArray[np.bool_]) -> tuple[list[Mistake], int]:
+    """Return the rewrites that give some elements of D, the simplest first, and how many were tried.
+
+    ``equal (tiles, [products,] m, n)`` marks elements that are as expected.
+    """
+    form = case.setting.instruction
+    if form.target is None or int((~equal).sum()) < _EVIDENCE:
+        return [], 0
+    rule = rule_for(form).bare
+    operands = as_tiles(gathered_operands(case.setting, form, case.registers))
+    kinds = [np.flatnonzero(flags) for flags in (~equal, equal)]
+    spread = [np.linspace(0, len(at) - 1, min(_SCREENED, len(at))).astype(int) for at in kinds]
+    at = np.concatenate([numbers[chosen] for numbers, chosen in zip(kinds, spread, strict=True)])
+    inputs = inputs_of(operands, at)
+    wanted = codes_from(case.actual, form, "d").reshape(-1)[at]
+    every = rewrites(rule, form.product)
+    found = list[Mistake]()
+    for each in every:
+        made = program_codes(rewritten(rule, form.product, each), inputs).astype(wanted.dtype)
+        if (case.settled(made, wanted) == wanted).all():
+            found.append(_mistake(form, each))
+    return found, len(every)
+
+
+def _mistake(form: Instruction, rewrite: Rewrite) -> Mistake:
+    name = rewrite_words(limits_of(form), rewrite)
+    return Mistake(
+        name=f"arithmetic: {name}",
+        advice=_advice(form, rewrite.kind, rewrite.facts),
+        operands=(),
+        records=((rewrite.kind, dict(rewrite.facts)),),
+        cost=rewrite.cost + _MORE,
+        arithmetic=Arithmetic(instruction=form, rewrite=rewrite),
+    )
+
+
+_MORE = 1.0  # than the cost of a rewrite: of saying that the arithmetic is another
+
+
+def _advice(form: Instruction, kind: str, facts: Any) -> str:
+    if kind == "step":
+        shape = replace(form.shape, k=form.shape.k * facts["size"] // form.stored_k)
+        return f"sums are rounded after every {facts['size']} products, as several of {shape} do in sequence"
+    return "no chip sums so: compare with the arithmetic of the unit, or of the program, that computed D"

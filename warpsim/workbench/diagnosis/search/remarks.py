@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import erf
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +20,9 @@ from ....base.environment import in_default_environment
 from ....isa.formats import FORMATS
 from ....isa.fragments import codes_from
 from ....isa.registers import Words
-from ..dumps.closeness import numbers
-from ..dumps.remark import Remark, RemarkKind, remark
-from ..dumps.shared_causes import shared_causes
-from ..dumps.stored_types import TYPES
-from .activations import ACTIVATIONS, is_function, named_function, sampled
-from .mistake_search import Case
-from .result_permutations import permutations
+from ..dumps.dump_comparison import TYPES, numbers
+from ..dumps.wrong_elements import Remark, RemarkKind, remark, shared_causes
+from .cases import Case
 
 Matrix = npt.NDArray[np.float64]
 _TIGHT = 2.0**-20  # of the size of the values: one or two roundings
@@ -103,7 +101,6 @@ def remarks_of(case: Case, expected: Words) -> tuple[Remark, ...]:
 
 
 def _sums(case: Case, at: int) -> dict[str, Matrix]:
-    """Return the sums of B's columns and A's rows, if D is A·B + C without scales."""
     setting, form = case.setting, case.setting.instruction
     if form.products > 1 or form.scale or setting.tiles is not None:
         return {}
@@ -120,25 +117,18 @@ def _permuted(seen: ResultComparison) -> Iterator[Remark]:
 
 
 def _activated(seen: ResultComparison) -> Iterator[Remark]:
-    x = seen.expected
-    for name, function in ACTIVATIONS:
-        wanted = function(x)
-        if not seen.same(wanted, x) and seen.same(wanted, seen.actual):
-            yield remark(RemarkKind.FUNCTION, function=name)
-            return
-
-
-def _activated_first(seen: ResultComparison) -> Iterator[Remark]:
-    """Yield an activation of A·B alone, and C added after it."""
-    for name, function in ACTIVATIONS if seen.c.any() else ():
-        wanted = function(seen.products) + seen.c
-        if not seen.same(wanted, seen.expected) and seen.same(wanted, seen.actual):
-            yield remark(RemarkKind.FUNCTION_FIRST, function=name)
-            return
+    """Yield an activation of D, and of A·B alone with C added after it."""
+    plain = (RemarkKind.FUNCTION, seen.expected, np.zeros_like(seen.c))
+    first = (RemarkKind.FUNCTION_FIRST, seen.products, seen.c)
+    for kind, x, c in (plain, first) if seen.c.any() else (plain,):
+        for name, function in ACTIVATIONS:
+            wanted = function(x) + c
+            if not seen.same(wanted, seen.expected) and seen.same(wanted, seen.actual):
+                yield remark(kind, function=name)
+                break
 
 
 def _function_of_values(seen: ResultComparison) -> Iterator[Remark]:
-    """Yield that D is a function of each expected value, and which, where it is known."""
     x, y = seen.expected, seen.actual
     if seen.exact or not is_function(x, y):
         return
@@ -149,28 +139,24 @@ def _function_of_values(seen: ResultComparison) -> Iterator[Remark]:
         yield remark(RemarkKind.FUNCTION_UNKNOWN, pairs=sampled(x, y))
 
 
-def _narrowed(seen: ResultComparison) -> Iterator[Remark]:
-    for name in TYPES[::-1]:
-        dtype = FORMATS[name].dtype
-        if np.array_equal(seen.expected.astype(dtype).astype(np.float64), seen.actual) and not seen.exact:
-            yield remark(RemarkKind.NARROWED, format=name)
-
-
-def _truncated(seen: ResultComparison) -> Iterator[Remark]:
+def _stored(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield types to which D was rounded, to nearest or toward zero."""
     for name in () if seen.exact else TYPES[::-1]:
         element = FORMATS[name]
         nearest = seen.expected.astype(element.dtype)
-        codes = nearest.view(element.code_dtype)
-        beyond = np.abs(nearest.astype(np.float64)) > np.abs(seen.expected)
+        codes, wide = nearest.view(element.code_dtype), nearest.astype(np.float64)
+        beyond = np.abs(wide) > np.abs(seen.expected)
         cut = np.where(beyond, codes - element.code_dtype.type(1), codes).view(element.dtype)
-        if np.array_equal(cut.astype(np.float64), seen.actual) and (cut != nearest).any():
+        if np.array_equal(wide, seen.actual):
+            yield remark(RemarkKind.NARROWED, format=name)
+        elif np.array_equal(cut.astype(np.float64), seen.actual):
             yield remark(RemarkKind.TRUNCATED, format=name)
 
 
 def _multiple(seen: ResultComparison) -> Iterator[Remark]:
     near = 2.0**-12 if seen.spread is None else 2.0**-9
     factor = _factor(seen.expected, seen.actual, near)
-    if factor is not None and factor not in (0, 1) and seen.same(factor * seen.expected, seen.actual, _SMALL):
+    if factor not in (None, 0, 1) and seen.same(factor * seen.expected, seen.actual):
         yield remark(RemarkKind.MULTIPLE, factor=factor)
         return
     factor = _factor(seen.products, seen.actual)
@@ -215,7 +201,6 @@ def _of_c(seen: ResultComparison) -> Iterator[Remark]:
 
 
 def _alpha_beta(seen: ResultComparison) -> Iterator[Remark]:
-    """Yield a factor of A·B and a factor of C."""
     if not seen.c.any() or seen.actual.size < _EQUATIONS:
         return
     system = np.stack([seen.products.reshape(-1), seen.c.reshape(-1)], axis=1)
@@ -277,14 +262,11 @@ def _along(seen: ResultComparison) -> Iterator[Remark]:
 
 def _other_c(seen: ResultComparison) -> Iterator[Remark]:
     """Yield the products are right, but the values added to them are not C."""
-    rest, products = seen.actual - seen.products, seen.products
-    if not seen.c.any() or not rest.std():
+    rest = seen.actual - seen.products
+    if not seen.c.any() or not rest.std() or is_function(seen.expected, seen.actual):
         return
-    related = [abs(_correlation(rest, other)) for other in (seen.c, products)]
-    level = np.full_like(rest, rest.mean())
-    if is_function(seen.expected, seen.actual):
-        return
-    if max(related) < _UNRELATED and not seen.same(rest, level):
+    related = max(abs(_correlation(rest, other)) for other in (seen.c, seen.products))
+    if related < _UNRELATED and not seen.same(rest, np.full_like(rest, rest.mean())):
         yield remark(RemarkKind.C_UNRELATED)
 
 
@@ -307,7 +289,6 @@ def _factor(x: Matrix, y: Matrix, near: float = 2.0**-12) -> float | None:
 
 
 def _near_simple(factor: float, near: float) -> float:
-    """Return the simple fraction that is near a factor, if there is any."""
     simple = float(Fraction(factor).limit_denominator(64))
     return simple if abs(simple - factor) < near * max(abs(factor), 2.0**-4) else factor
 
@@ -315,9 +296,7 @@ def _near_simple(factor: float, near: float) -> float:
 _CHECKS: tuple[Callable[[ResultComparison], Iterator[Remark]], ...] = (
     _permuted,
     _activated,
-    _activated_first,
-    _narrowed,
-    _truncated,
+    _stored,
     _rounded,
     _multiple,
     _of_c,
@@ -328,3 +307,161 @@ _CHECKS: tuple[Callable[[ResultComparison], Iterator[Remark]], ...] = (
     _function_of_values,
     _other_c,
 )
+
+
+_FEWEST = 8  # elements beyond the diagonal
+
+
+def masked(expected: Matrix, actual: Matrix, same: npt.NDArray[np.bool_]) -> Iterator[Remark]:
+    """Yield that all elements above, or below, a diagonal are one value; ``same``: where D is right."""
+    wrong = ~same
+    row, column = np.nonzero(wrong)
+    if len(row) < _FEWEST or same.sum() < _FEWEST:
+        return
+    apart = np.subtract.outer(np.arange(expected.shape[0]), np.arange(expected.shape[1]))
+    for side, beyond, most in (
+        ("above", -apart, (column - row).min()),
+        ("below", apart, (row - column).min()),
+    ):
+        where: Any = beyond >= most
+        values = np.unique(actual[where])
+        if len(values) == 1 and (wrong <= where).all() and wrong[where].mean() > 0.5:
+            first = f" from {most} on" if most > 1 else ", and on it" if most == 0 else ""
+            yield remark(RemarkKind.MASKED, value=float(values[0]), side=side, first=first)
+            return
+
+
+_LISTED = 16  # places of a permutation
+_FIRST = 4  # elements that are elsewhere
+
+
+def permutations(x: Matrix, y: Matrix, tolerance: float = 0.0) -> Iterator[Remark]:
+    """Yield how y holds the values of x; nothing if it does not, or if too many values are equal."""
+    ranks = np.argsort(x, axis=None, kind="stable"), np.argsort(y, axis=None, kind="stable")
+    same = np.abs(x.reshape(-1)[ranks[0]] - y.reshape(-1)[ranks[1]]) <= tolerance
+    if len(np.unique(x)) < x.size // 2 or not same.all() or (np.abs(x - y) <= tolerance).all():
+        return
+    rows, columns = _order(x, y), _order(x.T, y.T)
+    if rows and columns and np.array_equal(x[rows][:, columns], y):
+        for kind, order in ((RemarkKind.ROWS, rows), (RemarkKind.COLUMNS, columns)):
+            if moved := sum(i != j for i, j in enumerate(order)):
+                yield remark(kind, order=_listed(order), moved=moved, count=len(order))
+    else:
+        source = np.empty(x.size, np.intp)
+        source[ranks[1]] = ranks[0]
+        yield _of_elements(source, x.shape)
+
+
+def _order(x: Matrix, y: Matrix) -> list[int]:
+    """Return which row of x has the values of each row of y, in any order; empty where some has none."""
+    known = {row.tobytes(): at for at, row in enumerate(np.sort(x, axis=1))}
+    found = [known.get(row.tobytes(), -1) for row in np.sort(y, axis=1)]
+    return found if sorted(found) == list(range(len(x))) else []
+
+
+def _listed(order: list[int]) -> str:
+    return f"({', '.join(map(str, order[:_LISTED]))}{', …' if len(order) > _LISTED else ''})"
+
+
+def _of_elements(source: npt.NDArray[np.intp], shape: tuple[int, ...]) -> Remark:
+    moved = np.flatnonzero(source != np.arange(source.size))
+    pairs = [(divmod(at, shape[1]), divmod(int(source[at]), shape[1])) for at in moved[:_FIRST].tolist()]
+    first = ", ".join(f"D{list(at)} holds {list(origin)}" for at, origin in pairs)
+    count = f", {len(moved)} of {source.size} of them elsewhere" if len(moved) < source.size else ""
+    return remark(RemarkKind.ELEMENTS, count=count, first=first)
+
+
+_ENOUGH = 64  # elements, from which a function is seen
+_SMOOTH = 0.02  # of the deviation: how far an element may be from its neighbours by value
+_BETTER = 0.5  # than a line through all elements, which a factor and a bias explain
+_SAMPLE = 256  # elements, on which pairs of functions are judged first
+_NEAR = 2.0**-18  # of an element, and of the largest: roundings of the function, and of the sums
+
+
+def _normal(x: Matrix) -> Matrix:
+    """Return the share of a normal distribution below x."""
+    below: Matrix = np.vectorize(erf, otypes=[np.float64])(x / np.sqrt(2))
+    return 0.5 * (1 + below)
+
+
+ACTIVATIONS: tuple[tuple[str, Callable[[Matrix], Matrix]], ...] = (
+    ("with negative values set to zero (ReLU)", lambda x: np.maximum(x, 0)),
+    ("through GELU (tanh)", lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
+    ("through GELU (erf)", lambda x: x * _normal(x)),
+    ("through SiLU (x times sigmoid)", lambda x: x / (1 + np.exp(-x))),
+    ("through GELU (x times sigmoid of 1.702 x)", lambda x: x / (1 + np.exp(-1.702 * x))),
+    ("through a sigmoid", lambda x: 1 / (1 + np.exp(-x))),
+    ("through tanh", np.tanh),
+    ("through a leaky ReLU of 0.01", lambda x: np.where(x < 0, 0.01 * x, x)),
+    ("with its absolute values", np.abs),
+    ("squared where positive (ReLU squared)", lambda x: np.maximum(x, 0) ** 2),
+    ("with values limited to 0..6 (ReLU6)", lambda x: np.clip(x, 0, 6)),
+)
+_OTHERS: tuple[tuple[str, Callable[[Matrix], Matrix]], ...] = (
+    ("squared", np.square),
+    ("through exp", np.exp),
+    ("through exp2", np.exp2),
+    ("truncated to integers", np.trunc),
+    ("rounded to integers", np.round),
+    ("rounded down to integers", np.floor),
+    ("through a softplus", lambda x: np.logaddexp(0, x)),
+)
+
+
+def is_function(x: Matrix, y: Matrix) -> bool:
+    """Return whether elements of y follow from those of x, whatever their place, and not as a line does.
+
+    Expected values that are neighbours in size have results that are neighbours: a function that is smooth
+    nearly everywhere. What is noise around a line is none.
+    """
+    if x.size < _ENOUGH or not (np.isfinite(x).all() and np.isfinite(y).all()) or not np.ptp(x):
+        return False
+    order = np.argsort(x, axis=None, kind="stable")
+    across, results = x.reshape(-1)[order], y.reshape(-1)[order]
+    between = across[2:] - across[:-2]
+    share = np.where(between > 0, across[1:-1] - across[:-2], 0.5) / np.where(between > 0, between, 1)
+    apart = np.abs(results[1:-1] - (1 - share) * results[:-2] - share * results[2:]).mean()
+    line = np.polynomial.Polynomial.fit(across, results, 1)
+    off = float(np.abs(results - line(across)).mean())
+    return bool(off > _NEAR * results.std() and apart < min(_SMOOTH * results.std(), _BETTER * off))
+
+
+def named_function(x: Matrix, y: Matrix, spread: Matrix | None) -> str:
+    """Return the function that y is of x, or two after each other; empty where none gives y.
+
+    ``spread`` is how far each value of y is known.
+    """
+    known = np.zeros_like(y) if spread is None else spread
+    every = np.linspace(0, x.size - 1, min(x.size, _SAMPLE)).astype(np.intp)
+    sample = tuple(each.reshape(-1)[every] for each in (x, y, known))
+    with np.errstate(all="ignore"):
+        for name, function in _chains():
+            if _gives(function, *sample) and _gives(function, x, y, known):
+                return name
+    return ""
+
+
+def _gives(function: Callable[[Matrix], Matrix], x: Matrix, y: Matrix, known: Matrix) -> bool:
+    made = function(x)
+    step = _NEAR * np.abs(x).max()  # roundings of sums whose terms cancel
+    stepped = np.abs(function(x + step) - made) + np.abs(function(x - step) - made)
+    return bool((np.abs(made - y) <= known + _NEAR * np.abs(y) + stepped).all())
+
+
+def _chains() -> Iterator[tuple[str, Callable[[Matrix], Matrix]]]:
+    """Yield single functions, each of them twice, and two of them."""
+    each = (*ACTIVATIONS, *_OTHERS)
+    yield from each
+    for name, function in each:
+        yield f"{name}, twice", lambda x, f=function: f(f(x))  # type: ignore[misc]
+    for first, f in each:
+        for then, g in each:
+            if f is not g:
+                yield f"{first}, then {then}", lambda x, f=f, g=g: g(f(x))  # type: ignore[misc]
+
+
+def sampled(x: Matrix, y: Matrix) -> str:
+    """Return some pairs of expected and real values, from the smallest expected value to the largest."""
+    order = np.argsort(x, axis=None, kind="stable")
+    chosen = order[np.linspace(0, x.size - 1, 5).astype(np.intp)]
+    return ", ".join(f"{x.reshape(-1)[at]:.4g} became {y.reshape(-1)[at]:.4g}" for at in chosen.tolist())

@@ -26,6 +26,7 @@ from ....isa.operand_places.places import tensor_cells
 from ....isa.registers import Words
 from ....sums.execution.pipeline import execute_inputs
 from ..descriptors.descriptor_views import DescriptorView, differences, of_words
+from .diagnose import Diagnosis, diagnose_inputs
 
 _CASES = 4  # wrong executions of a set in which changes are tried
 
@@ -130,33 +131,35 @@ def _of_one(instruction: Instruction, inputs: Inputs, expected: Words, actual: W
 
 
 def _outcomes(instruction: Instruction, inputs: Inputs, expected: Words) -> Iterator[tuple[str, Words]]:
-    """Yield what every change gives; those that no machine takes are left out."""
     for change in changes(instruction, inputs):
         try:
             yield change.name, execute_inputs(change.instruction, change.inputs)
         except WarpsimError:
             continue
-    yield from _other_layouts(instruction, expected)
+    # D whose elements were taken by the places of another layout and written by those of its own
+    own = letter_of(instruction)
+    lane, column, _ = tensor_cells(instruction, "d").index
+    for letter in "ABCDEFG":
+        layout = accumulator(letter, instruction.shape.n)
+        if letter == own or layout.shape != lane.shape or layout.ctas * LANES > instruction.lanes:
+            continue
+        cells = layout.cells
+        lanes, columns = cells[..., CTA] * LANES + cells[..., LANE], cells[..., COLUMN]
+        if columns.max() >= expected.shape[1]:
+            continue
+        found = expected.copy()
+        found[lane, column] = expected[lanes, columns]
+        yield f"the epilogue reads layout {own} as {letter}", found
+    if tensor_cells(instruction, "d").layout.half:
+        rows = np.arange(len(lane))[:, None]
+        found = expected.copy()
+        found[lane, column] = expected[rows % LANES, column]
+        yield f"the epilogue reads layout {own} without the gaps between its rows", found
 
 
 def changes(instruction: Instruction, inputs: Inputs) -> Iterator[Change]:
     """Yield every single change of what an execution reads."""
-    yield from _of_the_word(instruction, inputs)
-    for operand in "ab":
-        yield from _of_a_tile(instruction, inputs, operand)
-    yield from _of_scales(instruction, inputs)
-    read = "not read" if inputs.scale_d else "read"
-    yield Change(f"D before was {read}", instruction, replace(inputs, scale_d=not inputs.scale_d))
-
-
-# --- the instruction descriptor ----------------------------------------------------------------------
-
-_FIELDS = ("selector", "a_type", "b_type", "negate_a", "negate_b", "transpose_a", "transpose_b", "scale_type")
-_IDS = ("scale_a_id", "scale_b_id")
-
-
-def _of_the_word(instruction: Instruction, inputs: Inputs) -> Iterator[Change]:
-    """Yield other values of the fields of the instruction descriptor that change no shape."""
+    # other values of the fields of the instruction descriptor that change no shape
     word = descriptor_of(instruction)
     form = form_of(tuple(instruction.mnemonic.split(".")[1:]))
     fields = {field.attribute: field for field in FIELDS[word.of.group]}
@@ -174,6 +177,17 @@ def _of_the_word(instruction: Instruction, inputs: Inputs) -> Iterator[Change]:
                 continue
             if "e" not in inputs.registers or inputs.registers["e"].shape[-1] >= made.held("e").words:
                 yield Change(f"with {field.name} {value} instead of {own}", made, inputs)
+    for operand in "ab":
+        yield from _of_a_tile(instruction, inputs, operand)
+    yield from _of_scales(instruction, inputs)
+    read = "not read" if inputs.scale_d else "read"
+    yield Change(f"D before was {read}", instruction, replace(inputs, scale_d=not inputs.scale_d))
+
+
+# --- the instruction descriptor ----------------------------------------------------------------------
+
+_FIELDS = ("selector", "a_type", "b_type", "negate_a", "negate_b", "transpose_a", "transpose_b", "scale_type")
+_IDS = ("scale_a_id", "scale_b_id")
 
 
 # --- shared-memory descriptors -----------------------------------------------------------------------
@@ -215,36 +229,26 @@ def _of_scales(instruction: Instruction, inputs: Inputs) -> Iterator[Change]:
                 moved[..., block] = codes[..., other]
                 if other != block:
                     text = f"SF{side.upper()} of k block {other} is used in block {block}"
-                    yield Change(text, instruction, _with(inputs, name, cells.scatter(moved)))
+                    yield Change(
+                        text,
+                        instruction,
+                        replace(inputs, registers={**inputs.registers, name: cells.scatter(moved)}),
+                    )
     if {"scale_a", "scale_b"} <= words.keys() and words["scale_a"].shape == words["scale_b"].shape:
         both = words | {"scale_a": words["scale_b"], "scale_b": words["scale_a"]}
         yield Change("SFA and SFB are exchanged", instruction, replace(inputs, registers=both))
 
 
-def _with(inputs: Inputs, name: str, words: Words) -> Inputs:
-    return replace(inputs, registers={**inputs.registers, name: words})
-
-
 # --- D -----------------------------------------------------------------------------------------------
 
 
-def _other_layouts(instruction: Instruction, expected: Words) -> Iterator[tuple[str, Words]]:
-    """Yield D whose elements were taken by the places of another layout and written by those of its own."""
-    own = letter_of(instruction)
-    lane, column, _ = tensor_cells(instruction, "d").index
-    for letter in "ABCDEFG":
-        layout = accumulator(letter, instruction.shape.n)
-        if letter == own or layout.shape != lane.shape or layout.ctas * LANES > instruction.lanes:
-            continue
-        cells = layout.cells
-        lanes, columns = cells[..., CTA] * LANES + cells[..., LANE], cells[..., COLUMN]
-        if columns.max() >= expected.shape[1]:
-            continue
-        found = expected.copy()
-        found[lane, column] = expected[lanes, columns]
-        yield f"the epilogue reads layout {own} as {letter}", found
-    if tensor_cells(instruction, "d").layout.half:
-        rows = np.arange(len(lane))[:, None]
-        found = expected.copy()
-        found[lane, column] = expected[rows % LANES, column]
-        yield f"the epilogue reads layout {own} without the gaps between its rows", found
+def diagnose_executions(
+    instruction: Instruction, inputs: Inputs, d: npt.ArrayLike, *, most: int = 2
+) -> Diagnosis | TensorDiagnosis:
+    """Return what explains the D of executions, as words; raises what both searches raise.
+
+    ``most`` mistakes at once are looked for in registers, and single changes in tensor memory.
+    """
+    if instruction.descriptor is not None:
+        return diagnose_tensor(instruction, inputs, d)
+    return diagnose_inputs(instruction, inputs, d, most=most)

@@ -7,11 +7,11 @@ evaluated on the places that a caller asks for. Knows no values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from itertools import combinations, permutations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,8 @@ import numpy.typing as npt
 from .views import ORDERS, Field, Index, View
 
 Flags = npt.NDArray[np.bool_]
-Facts = dict[str, Any]
+Facts = Mapping[str, Any]
+Made = TypeVar("Made")
 Evaluate = Callable[[Index, Index], Index]  # numbers of atoms (m,), places (n,) -> sources (m, n)
 _KNOWN_BEST = ("words", "registers", "matrix")  # views whose fields users know best
 _SMALL = 32  # values of a field, up to which every factor, order of bits and pair of values is an atom
@@ -27,8 +28,9 @@ _PADS = range(8, 136, 8)  # elements behind rows in memory, so that banks or chu
 _FACTORS = (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33)  # of larger fields
 _STEPS = 17  # over an edge
 _COMPARED = 1 << 10  # places, up to which each table is kept once
-_SAMPLED = 16  # places, by which tables are compared first
+_SAMPLED = 4, 64  # places, by which tables are compared first
 _KEPT = 1 << 22  # sources, up to which tables are kept in memory
+_REMEMBERED = 32  # operands whose atoms, or predicates, are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +79,9 @@ class Atoms:
 
     def __init__(self, views: Sequence[View]) -> None:
         self.places = len(views[0].coordinates)
-        groups = [_unchanged(views[0]), *(group for view in views for group in _groups(view))]
-        groups += _renumbered(views)
+        unchanged = (_Step(0, "unchanged", {}, None),)
+        groups = [_Group(views[0], unchanged, lambda which, at: np.repeat(at[None], len(which), 0))]
+        groups += [*(group for view in views for group in _groups(view)), *_renumbered(views)]
         steps = [step for group in groups for step in group.steps]
         costs = np.array([step.cost for step in steps])
         number = np.repeat(np.arange(len(groups)), [len(group.steps) for group in groups])
@@ -88,7 +91,9 @@ class Atoms:
         if self.places <= _COMPARED:
             made = [group.evaluate(np.arange(len(group.steps)), every).astype(np.int32) for group in groups]
             tables = np.concatenate(made)
-            kept = _first_of_equal(tables, kept)
+            keys = np.array([hash(table.tobytes()) for table in tables])
+            _, first = np.unique(keys[kept], return_index=True)
+            kept = kept[np.sort(first)]
             self._tables = tables[kept] if len(kept) * self.places <= _KEPT else None
         self.cost, self._groups = costs[kept], groups
         self._group, self._inside = number[kept], inside[kept]
@@ -126,13 +131,13 @@ class Atoms:
     def __iter__(self) -> Iterator[Atom]:
         return (self[number] for number in range(len(self)))
 
-    def alike(self, table: Index) -> list[Atom]:
-        """Return every atom of a table, of each view, the cheapest first."""
+    def alike(self, table: Index, most: float = np.inf) -> list[Atom]:
+        """Return every atom of a table that costs at most so much, of each view, the cheapest first."""
         found, every = list[Atom](), np.arange(self.places)
-        sample = every[:: max(1, self.places // _SAMPLED)]
+        samples = [every[:: max(1, self.places // count)] for count in (*_SAMPLED, self.places)]
         for group in self._groups:
-            which = np.arange(len(group.steps))
-            for places in (sample, every):
+            which = np.flatnonzero([step.cost <= most for step in group.steps])
+            for places in samples:
                 if len(which):
                     which = which[(group.evaluate(which, places) == table[places]).all(axis=1)]
             for at in which.tolist():
@@ -155,22 +160,26 @@ class Atoms:
         return frozenset(step.kind for step in self._steps)
 
 
-def _first_of_equal(tables: npt.NDArray[np.int32], order: Index) -> Index:
-    """Return the numbers in their order, those of the first of equal tables."""
-    keys = np.array([hash(table.tobytes()) for table in tables])
-    _, first = np.unique(keys[order], return_index=True)
-    return order[np.sort(first)]
+def _once(make: Callable[[Sequence[View]], Made]) -> Callable[[Sequence[View]], Made]:
+    """Make something of equal views once: forms of other types have the same layouts."""
+    known: dict[Any, Made] = {}
+
+    @wraps(make)
+    def made(views: Sequence[View]) -> Made:
+        key = tuple((view.name, view.fields, view.coordinates.tobytes()) for view in views)
+        if key not in known:
+            if len(known) > _REMEMBERED:
+                known.clear()
+            known[key] = make(views)
+        return known[key]
+
+    return made
 
 
+@_once
 def atoms(views: Sequence[View]) -> Atoms:
     """Return all atoms of views of the same places."""
     return Atoms(views)
-
-
-def _unchanged(view: View) -> _Group:
-    return _Group(
-        view, (_Step(0, "unchanged", {}, None),), lambda which, places: np.repeat(places[None], len(which), 0)
-    )
 
 
 def _groups(view: View) -> Iterator[_Group]:
@@ -189,7 +198,6 @@ def _groups(view: View) -> Iterator[_Group]:
 
 
 def _of_one_field(view: View, number: int) -> _Group:
-    """Return the atoms that replace the value of a field by a function of it."""
     field = view.fields[number]
     steps = _changes(field)
     values = np.array([step.data for step in steps])
@@ -219,7 +227,6 @@ Change = tuple[float, str, Facts, Index]  # cost, kind, facts, the new value of 
 
 
 def _moved(size: int) -> Iterator[Change]:
-    """Yield exclusive or, rotation and reversal."""
     value = np.arange(size)
     if size & (size - 1) == 0:
         for by in range(1, size):
@@ -231,7 +238,6 @@ def _moved(size: int) -> Iterator[Change]:
 
 
 def _over_the_edge(size: int) -> Iterator[Change]:
-    """Yield steps with nothing, or the last value repeated, beyond the edge."""
     value = np.arange(size)
     for by in range(1, min(size, _STEPS)):
         for signed in (-by, by):
@@ -241,7 +247,6 @@ def _over_the_edge(size: int) -> Iterator[Change]:
 
 
 def _scaled(size: int) -> Iterator[Change]:
-    """Yield ``a * value + b`` modulo the size."""
     value = np.arange(size)
     for factor in range(2, size) if size <= _SMALL else sorted({*_FACTORS, size - 1}):
         offsets = range(size) if size <= _SMALL else sorted({0, 1, factor - 1, size - 1})
@@ -255,7 +260,6 @@ def _scaled(size: int) -> Iterator[Change]:
 
 
 def _cut(size: int) -> Iterator[Change]:
-    """Yield a value everywhere, bits cleared, and quotients and remainders."""
     value = np.arange(size)
     for other in range(size):
         yield 3, "constant", {"value": other}, np.full(size, other)
@@ -269,7 +273,6 @@ def _cut(size: int) -> Iterator[Change]:
 
 
 def _reordered_bits(size: int) -> Iterator[Change]:
-    """Yield orders of values of small fields and of the bits of a value."""
     value, bits = np.arange(size), (size - 1).bit_length()
     for order in permutations(range(size)) if size <= 4 else ():
         yield 3, "ordered", {"order": order}, np.array(order)
@@ -282,7 +285,6 @@ def _reordered_bits(size: int) -> Iterator[Change]:
 
 
 def _single_values(size: int) -> Iterator[Change]:
-    """Yield two values exchanged, and one value that holds another."""
     value = np.arange(size)
     if size > _SMALL:
         return
@@ -294,7 +296,6 @@ def _single_values(size: int) -> Iterator[Change]:
 
 
 def _within_blocks(size: int) -> Iterator[Change]:
-    """Yield blocks interleaved, and values reversed or rotated within blocks."""
     value = np.arange(size)
     for width in range(2, size):
         if size % width:
@@ -494,7 +495,22 @@ class Predicates:
     def __len__(self) -> int:
         return len(self.facts)
 
+    def where(self, number: int, *, inside: bool = True) -> Where:
+        """Return a set, or its complement."""
+        return Where(self.views[number], self.facts[number], self.masks[number], inside)
 
+
+@dataclass(frozen=True, eq=False)
+class Where:
+    """A set of places: a view and the facts of its predicate; ``inside`` is not set for its complement."""
+
+    view: View
+    facts: Facts
+    mask: Flags
+    inside: bool = True
+
+
+@_once
 def predicates(views: Sequence[View]) -> Predicates:
     """Return sets of places: by a bit or value of a field, a bound, or two bits of small fields."""
     found = [

@@ -7,14 +7,14 @@ that a predicate splits, and the places that follow neither. Knows no instructio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from .atoms import Atom, Atoms, Flags, Predicates
-from .lines import Numbers
-from .views import NOTHING, Index, View
+from .atoms import Atom, Atoms, Flags, Predicates, Where, atoms, predicates
+from .views import NOTHING, Index, Numbers, View
 
 _PROBES = 64  # places on which every map is judged
 _SEED = 0
@@ -30,70 +30,39 @@ _FEWEST = 2  # places of a predicate
 _UNITS = 64  # values of fields that may come from anywhere
 
 
-class Source(Protocol):
+@dataclass(frozen=True)
+class Block:
     """A block of values: the length of its description, its kind and facts."""
 
-    @property
-    def cost(self) -> float:
-        """Length of the description."""
-
-    @property
-    def kind(self) -> str:
-        """What the values are."""
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Facts of the kind."""
+    cost: float
+    kind: str
+    facts: Mapping[str, Any]
 
 
-class Held(Protocol):
-    """Views of N places and the values that may stand there: blocks of N, and a zero at the end.
+ZERO = Block(1.0, "zero", {})  # of places that hold zero
 
-    ``places (n,)`` are those whose values are known.
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Values:
+    """Views of N places and what may stand there: ``values (S * N + 1,)``, blocks of N and a zero at the end.
+
+    The first of the blocks, ``sources``, belongs there. ``places (n,)`` are those whose values are known.
     """
 
-    @property
-    def places(self) -> Index:
-        """Places whose values are known."""
+    views: tuple[View, ...]
+    sources: Sequence[Block]
+    values: Numbers
+    places: Index
 
-    @property
-    def views(self) -> tuple[View, ...]:
-        """Readings of the places."""
-
-    @property
-    def sources(self) -> Sequence[Source]:
-        """The blocks; the first belongs there."""
-
-    @property
-    def values(self) -> Numbers:
-        """``(S * N + 1,)`` values of the blocks."""
-
-    @property
+    @cached_property
     def atoms(self) -> Atoms:
         """Maps of the places."""
+        return atoms(self.views)
 
-    @property
+    @cached_property
     def predicates(self) -> Predicates:
         """Sets of the known places, masks ``(P, n)``."""
-
-
-@dataclass(frozen=True, eq=False)
-class Zero:
-    """The source of places that hold zero."""
-
-    cost = 1.0
-    kind = "zero"
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Where:
-    """A set of places: a view and the facts of its predicate; ``inside`` is not set for its complement."""
-
-    view: View
-    facts: Mapping[str, Any]
-    mask: Flags
-    inside: bool = True
+        return predicates([each.of(self.places) for each in self.views])
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +70,7 @@ class Piece:
     """Places that hold a map of a source; ``within`` says which: all, without any."""
 
     atom: Atom
-    source: Source
+    source: Block
     within: tuple[Where, ...] = ()
     then: Atom | None = None
 
@@ -142,7 +111,7 @@ class Answer:
     tried: int
 
 
-def fit(held: Held, values: Numbers, bound: Numbers | float = 0.0, *, located: bool = True) -> Answer:
+def fit(held: Values, values: Numbers, bound: Numbers | float = 0.0, *, located: bool = True) -> Answer:
     """Return what ``values (n,)`` of the known places are, each within ``bound``; NaN equals NaN.
 
     The simplest maps that hold everywhere, else two maps split by a predicate, else fields whose values come
@@ -154,14 +123,14 @@ def fit(held: Held, values: Numbers, bound: Numbers | float = 0.0, *, located: b
 class _Fitting:
     """One search."""
 
-    def __init__(self, held: Held, values: Numbers, bound: Numbers | float) -> None:
+    def __init__(self, held: Values, values: Numbers, bound: Numbers | float) -> None:
         self.held, self.places = held, held.places
         self.size = len(held.views[0].coordinates)
         self.values = _comparable(values)
         self.bound = np.broadcast_to(np.asarray(bound, np.float64), values.shape)
         self.pool = _comparable(held.values)
         self.cost = np.concatenate(
-            [each.cost + held.atoms.cost for each in held.sources] + [np.array([Zero.cost])]
+            [each.cost + held.atoms.cost for each in held.sources] + [np.array([ZERO.cost])]
         )
 
     def answer(self, located: bool) -> Answer:
@@ -213,14 +182,13 @@ class _Fitting:
         return np.concatenate([*found, zero])
 
     def _near(self, table: Index, known: Index | slice = slice(None)) -> Flags:
-        """Return whether sources have the values of known places."""
         near: Flags = np.abs(self.pool[table] - self.values[known]) <= self.bound[known]
         return near
 
-    def _parts(self, number: int) -> tuple[Atom, Source]:
+    def _parts(self, number: int) -> tuple[Atom, Block]:
         block, at = divmod(number, len(self.held.atoms))
         if block == len(self.held.sources):
-            return self.held.atoms[0], Zero()
+            return self.held.atoms[0], ZERO
         return self.held.atoms[at], self.held.sources[block]
 
     def _table(self, number: int) -> Index:
@@ -290,10 +258,9 @@ class _Fitting:
             mask = known.masks[at]
             numbers = int(chosen[first]), int(chosen[other])
             table = np.where(mask, self._table(numbers[0]), self._table(numbers[1]))
-            where = (Where(known.views[at], known.facts[at], mask, inside) for inside in (True, False))
             pieces = tuple(
-                Piece(*self._parts(number), within=(each,))
-                for number, each in zip(numbers, where, strict=True)
+                Piece(*self._parts(number), within=(known.where(at, inside=inside),))
+                for number, inside in zip(numbers, (True, False), strict=True)
             )
             fit = self._fit(table, float(total.min()), pieces)
             found.setdefault(self.pool[table].tobytes(), fit)

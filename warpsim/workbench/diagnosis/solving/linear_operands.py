@@ -8,12 +8,11 @@ engine decides. Knows registers, metadata and scales by the layouts of the instr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ....base.errors import present
 from ....isa.fragments import codes_from, columns_of, gathered_columns, registers_of, require_sparse
@@ -22,12 +21,13 @@ from ....isa.operand_places.placements import Inputs
 from ....isa.products import Codes
 from ....isa.registers import Words
 from ....sums.execution.pipeline import rule_for
+from ..dumps.dump_comparison import numbers
 from ..library.setting import Registers, Setting
-from .atoms import Atoms, Facts, Predicates, atoms, predicates
-from .value_functions import decoded, index_functions, scale_functions, value_functions
-from .views import Index, View, index_bits, views_of
+from .atoms import Atoms, Predicates, atoms, predicates
+from .fitting import Block
+from .value_functions import index_functions, scale_functions, value_functions
+from .views import Index, Numbers, View, index_bits, views_of
 
-Numbers = npt.NDArray[np.float64]
 _EXACT = 0.25  # of integers
 _SCREENED = 2.0**-18
 _NARROW = 2.0**-9  # results of 16 bits
@@ -35,12 +35,9 @@ _UNMET = 1.5  # cost of reading what the instruction does not read
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Source(Block):
     """A block of values that may stand in an operand's places: ``codes(given)`` makes it, ``(..., N)``."""
 
-    cost: float
-    kind: str
-    facts: Facts
     codes: Callable[[Registers], Codes]
 
 
@@ -56,7 +53,7 @@ class Operand:
     name: str
     setting: Setting
     views: tuple[View, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[Any, ...]
     codes: Codes
     values: Numbers
     where: Index
@@ -65,7 +62,6 @@ class Operand:
     W: Numbers | None = None
     look: Numbers | None = None
     wraps: bool = False
-    _cache: dict[str, Any] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -75,12 +71,12 @@ class Operand:
     @cached_property
     def atoms(self) -> Atoms:
         """The maps of the places."""
-        return _atoms(self.views)
+        return atoms(self.views)
 
     @cached_property
     def predicates(self) -> Predicates:
         """The sets of places."""
-        return _predicates(self.views)
+        return predicates(self.views)
 
     @cached_property
     def cost(self) -> Numbers:
@@ -135,25 +131,6 @@ class Operand:
         if picked is None:
             picked = np.zeros_like(self.sources[0].codes(given))
         return written(self.setting, "d" if self.name == "cd" else self.name, picked, given)
-
-
-def _once(make: Callable[[tuple[View, ...]], Any]) -> Callable[[tuple[View, ...]], Any]:
-    """Make something of equal views once; forms of other types have the same layouts."""
-    known: dict[Any, Any] = {}
-
-    def cached(views: tuple[View, ...]) -> Any:
-        key = tuple((view.name, view.fields, view.coordinates.tobytes()) for view in views)
-        if key not in known:
-            if len(known) > 32:
-                known.clear()
-            known[key] = make(views)
-        return known[key]
-
-    return cached
-
-
-_atoms: Callable[[tuple[View, ...]], Atoms] = _once(atoms)
-_predicates: Callable[[tuple[View, ...]], Predicates] = _once(predicates)
 
 
 # --- reading and writing codes by place ------------------------------------------------------------------
@@ -211,7 +188,8 @@ def sources(setting: Setting, name: str, tiles: int) -> tuple[Source, ...]:
     if name == "cd":
         return tuple(found)
     for each in _functions(setting.instruction, name):
-        found.append(Source(each.cost, each.kind, each.facts, partial(_changed_codes, each.change, own)))
+        changed = lambda given, change=each.change: change(own(given))  # noqa: E731
+        found.append(Source(each.cost, each.kind, each.facts, changed))
     other = {"a": "b", "b": "a", "scale_a": "scale_b", "scale_b": "scale_a"}.get(name)
     if other is not None and other in setting.instruction.operands and name != "b":
         found += _of_other(setting, name, other)
@@ -226,12 +204,6 @@ def _of_tile(step: int, own: Callable[[Registers], Codes], given: Registers) -> 
     """Return the codes of the next or the previous tile, or (0) of the first."""
     codes = own(given)
     return np.roll(codes, -step, axis=-2) if step else np.broadcast_to(codes[..., :1, :], codes.shape)
-
-
-def _changed_codes(
-    change: Callable[[Codes], Codes], own: Callable[[Registers], Codes], given: Registers
-) -> Codes:
-    return change(own(given))
 
 
 def _functions(instruction: Instruction, name: str) -> Any:
@@ -279,7 +251,7 @@ class Tile:
         """Return values ``(products, rows, columns)`` of operand a, b or c."""
         form = self.instruction
         codes = read(self.setting, name, self.given)[self.number]
-        values = decoded(codes, form.format(name))
+        values = numbers(codes, form.format(name))
         if form.format(name).bits == 1:
             values = np.abs(values)
         if self.setting.tiles is not None and name in "ab":
@@ -300,7 +272,7 @@ class Tile:
     def result(self) -> Numbers:
         """D as it came out, ``(products, m, n)``; what saturated is no number."""
         element = self.instruction.d
-        values = decoded(self.actual, element)
+        values = numbers(self.actual, element)
         if not element.is_float and self.instruction.satfinite:
             limit = float(element.sign_bit)
             values = np.where((values >= limit - 1) | (values <= -limit), np.nan, values)
@@ -311,7 +283,7 @@ class Tile:
         form, shape = self.instruction, self.instruction.shape
         if form.scale is None:
             return np.ones((shape.m, shape.k) if side == "a" else (shape.k, shape.n))
-        values = decoded(self.scale_codes(side), form.scale)
+        values = numbers(self.scale_codes(side), form.scale)
         each = shape.k // form.scale_chunks
         return np.repeat(values, each, axis=1) if side == "a" else np.repeat(values.T, each, axis=0)
 
@@ -405,20 +377,7 @@ def _problems(tile: Tile) -> Iterator[Problem]:
     yield "d", places, d.reshape(-1, 1), np.ones((d.size, 1, 1)), None
     yield "c", places, (d - tile.products).reshape(-1, 1), np.ones((d.size, 1, 1)), None
     yield "cd", places, (d - c).reshape(-1, 1), np.ones((d.size, 1, 1)), None
-    yield from _multiplicands(tile, d - c)
-    yield from _selected(tile)
-
-
-def _selected(tile: Tile) -> Iterator[Problem]:
-    """Yield the problems of metadata and of scales."""
-    rest = (tile.result - tile.offset)[0]
-    if tile.instruction.sparse:
-        yield _metadata(tile, rest)
-    if tile.instruction.scale:
-        yield from _scales(tile, rest)
-
-
-def _multiplicands(tile: Tile, rest: Numbers) -> Iterator[Problem]:
+    rest = d - c
     form = tile.instruction
     count, (m, s), (k, n) = form.products, form.matrix_shape("a"), form.matrix_shape("b")
     b, scale_a, scale_b = tile.matrix("b"), tile.scales("a"), tile.scales("b")
@@ -433,24 +392,29 @@ def _multiplicands(tile: Tile, rest: Numbers) -> Iterator[Problem]:
     w = sign * w + (1 if tile.is_xor else 0)
     rest_b = rest - (tile.left.sum(axis=2)[..., None] if tile.is_xor else 0)
     yield "b", where, rest_b.transpose(0, 2, 1).reshape(-1, m), w.reshape(-1, k, m), None
+    yield from _selected(tile)
 
 
-def _metadata(tile: Tile, rest: Numbers) -> Problem:
-    """Return the problem of metadata: what every code of an index lets the stored elements meet."""
-    form, pattern = tile.instruction, require_sparse(tile.instruction)
-    bits, (m, s) = index_bits(form), form.matrix_shape("a")
-    index = form.metadata.fields(tile.setting.selector).index
-    each = np.arange(4 // bits)
-    where = (index[..., 0] * (32 // bits) + index[..., 1] // bits)[..., None] + each
-    a, right = tile.matrix("a")[0], (tile.matrix("b") * tile.scales("b"))[0]
-    scale = tile.scales("a")
-    looks = []
-    for code in range(1 << bits):
-        fields = np.full((m, s // pattern.stored), code if bits == 4 else code * 5, np.uint8)
-        columns = columns_of(form, fields, None, literal=True)
-        parts = (a * np.take_along_axis(scale, columns, 1))[..., None] * right[columns]
-        looks.append(parts.reshape(m, -1, pattern.unit, parts.shape[-1]).sum(axis=2))
-    return "e", where.reshape(m, -1), rest, None, np.stack(looks, axis=-1)
+def _selected(tile: Tile) -> Iterator[Problem]:
+    rest = (tile.result - tile.offset)[0]
+    if tile.instruction.sparse:
+        # the problem of metadata: what every code of an index lets the stored elements meet
+        form, pattern = tile.instruction, require_sparse(tile.instruction)
+        bits, (m, s) = index_bits(form), form.matrix_shape("a")
+        index = form.metadata.fields(tile.setting.selector).index
+        each = np.arange(4 // bits)
+        where = (index[..., 0] * (32 // bits) + index[..., 1] // bits)[..., None] + each
+        a, right = tile.matrix("a")[0], (tile.matrix("b") * tile.scales("b"))[0]
+        scale = tile.scales("a")
+        looks = []
+        for code in range(1 << bits):
+            fields = np.full((m, s // pattern.stored), code if bits == 4 else code * 5, np.uint8)
+            columns = columns_of(form, fields, None, literal=True)
+            parts = (a * np.take_along_axis(scale, columns, 1))[..., None] * right[columns]
+            looks.append(parts.reshape(m, -1, pattern.unit, parts.shape[-1]).sum(axis=2))
+        yield ("e", where.reshape(m, -1), rest, None, np.stack(looks, axis=-1))
+    if tile.instruction.scale:
+        yield from _scales(tile, rest)
 
 
 def _scales(tile: Tile, rest: Numbers) -> Iterator[Problem]:
@@ -497,8 +461,8 @@ def _values(form: Instruction, name: str, codes: Codes) -> Numbers:
     if name == "e":
         return codes.astype(np.float64)
     if name.startswith("scale"):
-        return np.asarray(decoded(codes, present(form.scale, "scale")))
-    values = decoded(codes, form.format(name))
+        return np.asarray(numbers(codes, present(form.scale, "scale")))
+    values = numbers(codes, form.format(name))
     return np.asarray(np.abs(values) if form.format(name).bits == 1 else values)
 
 

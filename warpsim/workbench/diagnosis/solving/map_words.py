@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..library.mistake import SPELLED
-from .atoms import Facts
-from .place_words import UNITS, Speaker, bit_words, plural, where
-from .solving import Places
+from .atoms import Facts, Where
 from .views import ACCUMULATORS, SELECTED, View
 
 CHUNK = "16-byte chunk"
@@ -21,7 +21,16 @@ def _xor(facts: Facts, speaker: Speaker, view: View) -> str:
     by, size, field = int(facts["by"]), int(facts["size"]), str(facts["field"])
     noun, nouns = speaker.noun(field), speaker.nouns(field)
     if view.name == "registers" and field in ("slot", "index", "byte"):
-        return _units(by * speaker.bits, speaker)
+        mask = by * speaker.bits
+        # which parts of a register are exchanged, or reversed, by an exclusive or of bit positions
+        low, top = mask & -mask, 1 << mask.bit_length()
+        unit, whole = UNITS.get(low, f"{low}-bit part"), UNITS.get(top, f"{top} bits")
+        if speaker.operand == "e" and top == 4:
+            whole = "field"
+        if mask == top - low:
+            verb = "exchanged" if mask == low else "reversed"
+            return f"{plural(unit)} of each {whole} {verb}"
+        return f"{plural(unit)} i and i ^ {mask // low} of each register exchanged"
     if field == "row" and by == 8 and speaker.operand != "b":
         return "rows g and g + 8 exchanged"
     if 2 * by == size and size > 2:
@@ -31,18 +40,6 @@ def _xor(facts: Facts, speaker: Speaker, view: View) -> str:
     if by == size - 1:
         return f"{nouns} in reverse order"
     return f"{nouns} i and i ^ {by} exchanged"
-
-
-def _units(mask: int, speaker: Speaker) -> str:
-    """Return which parts of a register are exchanged, or reversed, by an exclusive or of bit positions."""
-    low, top = mask & -mask, 1 << mask.bit_length()
-    unit, whole = UNITS.get(low, f"{low}-bit part"), UNITS.get(top, f"{top} bits")
-    if speaker.operand == "e" and top == 4:
-        whole = "field"
-    if mask == top - low:
-        verb = "exchanged" if mask == low else "reversed"
-        return f"{plural(unit)} of each {whole} {verb}"
-    return f"{plural(unit)} i and i ^ {mask // low} of each register exchanged"
 
 
 def _rotated(facts: Facts, speaker: Speaker, view: View) -> str:
@@ -103,7 +100,7 @@ def _added(facts: Facts, speaker: Speaker, view: View) -> str:
         return _swizzled({**facts, "width": 1}, speaker, view)
     size, other_size = (view.fields[view.field(name)].size for name in (field, other))
     exchanged = _xor({"field": field, "size": size, "by": 1 << bit}, speaker, view)
-    within = Places(view, {"field": other, "size": other_size, "bit": other_bit, "is": 1}, np.zeros(0, bool))
+    within = Where(view, {"field": other, "size": other_size, "bit": other_bit, "is": 1}, np.zeros(0, bool))
     return exchanged + where((within,), speaker)
 
 
@@ -266,3 +263,132 @@ def map_words(kind: str, facts: Facts, speaker: Speaker, view: View) -> str:
 def value_words(kind: str, facts: Facts, speaker: Speaker) -> str:
     """Return the words of a function of values, or of another source of values."""
     return _VALUES[kind](facts, speaker)
+
+
+UNITS = {32: "register", 16: "16-bit half", 8: "byte", 4: "nibble", 2: "index", 1: "bit"}
+_PLURALS = {"index": "indices", "16-bit half": "16-bit halves"}
+_TILE_FIELDS = ("row tile", "column tile", "k step")  # fields of views of whole matrices
+_NOUNS = {
+    "quad": "lane group",
+    "thread": "thread in group",
+    "place": "element in 16-byte chunk",
+    "part": "element",
+}
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """The operand whose fields are put into words: its name and the width of its places in bits."""
+
+    operand: str
+    bits: int
+
+    @property
+    def subject(self) -> str:
+        """The operand's name in a sentence."""
+        return SPELLED.get(self.operand, self.operand.upper())
+
+    def noun(self, field: str) -> str:
+        """Return the word for a field."""
+        if self.operand.startswith("scale") and field == "byte":
+            return "byte id"
+        if field in ("slot", "index", "byte", "field"):
+            return UNITS.get(self.bits, "element") if field == "slot" else field
+        if (self.operand, field) in (("a", "column"), ("b", "row")):
+            return "k"
+        return _NOUNS.get(field, field)
+
+    def nouns(self, field: str) -> str:
+        """Return the plural of the word for a field."""
+        return plural(self.noun(field))
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a noun; k stays k."""
+    if noun == "k":
+        return noun
+    if "block" in noun:
+        return noun.replace("block", "blocks", 1)
+    first, inside, rest = noun.partition(" in ")
+    return f"{_PLURALS.get(first, first + 's')}{inside}{rest}"
+
+
+def places(within: Sequence[Where], speaker: Speaker) -> str:
+    """Return a set of places as the subject of a sentence, with its verb: ``lanes 16-31 are``."""
+    noun = _noun(within, speaker)
+    if noun is None:
+        return f"places where {conditions(within, speaker)} are"
+    text, plural_verb = noun
+    return f"{text} {'are' if plural_verb else 'is'}"
+
+
+def where(within: Sequence[Where], speaker: Speaker) -> str:
+    """Return a set of places at the end of a sentence: ``on odd lanes only``; empty for all places."""
+    noun = _noun(within, speaker)
+    if noun is not None:
+        return f" on {noun[0]} only"
+    return f", only where {conditions(within, speaker)}" if within else ""
+
+
+def _noun(within: Sequence[Where], speaker: Speaker) -> tuple[str, bool] | None:
+    """Return places as a noun and whether it is a plural; None where they are no range, nor odd or even."""
+    if len(within) != 1 or "field" not in within[0].facts or "other" in within[0].facts:
+        return None
+    facts = within[0].facts
+    nouns, noun = speaker.nouns(facts["field"]), speaker.noun(facts["field"])
+    first, last = _range(facts)
+    axis, of_blocks, width = str(facts["field"]).partition(" block of ")
+    if first is not None and last is not None and of_blocks and within[0].view.name == "blocks":
+        in_tiles = any(field.name in _TILE_FIELDS for field in within[0].view.fields)
+        lines = f"{speaker.nouns(axis)} {first * int(width)}-{(last + 1) * int(width) - 1}"
+        return lines + " of each tile" * in_tiles, True
+    if first is not None and last is not None:
+        return (f"{noun} {first}", False) if first == last else (f"{nouns} {first}-{last}", True)
+    if facts.get("bit") == 0:
+        return f"{'odd' if facts['is'] else 'even'} {nouns}", True
+    return None
+
+
+def conditions(within: Sequence[Any], speaker: Speaker) -> str:
+    """Return the conditions that all hold."""
+    return " and ".join(condition(each, speaker) for each in within)
+
+
+def _range(facts: Facts) -> tuple[int | None, int | None]:
+    """Return the first and last value of a condition on a field; None where it is no range."""
+    size = int(facts["size"])
+    if "value" in facts:
+        return int(facts["value"]), int(facts["value"])
+    if "from" in facts:
+        return int(facts["from"]), size - 1
+    if "below" in facts:
+        return 0, int(facts["below"]) - 1
+    half = 1 << int(facts["bit"])
+    if 2 * half == size:
+        return (half, size - 1) if facts["is"] else (0, half - 1)
+    return None, None
+
+
+def condition(within: Where, speaker: Speaker) -> str:
+    """Return a set of places as a condition: ``lane >= 16``."""
+    facts = within.facts
+    if "bits" in facts:
+        bit, other = (bit_words(each, speaker) for each in facts["bits"])
+        if "xor" in facts:
+            return f"{bit} {'differs from' if facts['xor'] else 'equals'} {other}"
+        return f"{bit} is {facts['are'][0]} and {other} is {facts['are'][1]}"
+    noun = speaker.noun(facts["field"])
+    if "other" in facts:
+        sign, by = (">=" if facts["is"] == "beyond" else "<"), int(facts["by"])
+        return f"{noun} {sign} {speaker.noun(facts['other'])}{f' {by:+d}' if by else ''}"
+    first, last = _range(facts)
+    if first is not None and last is not None:
+        return f"{noun} is {first}" if first == last else f"{noun} is {first} to {last}"
+    if facts["bit"] == 0:
+        return f"{noun} is {'odd' if facts['is'] else 'even'}"
+    return f"bit {facts['bit']} of the {noun} is {facts['is']}"
+
+
+def bit_words(named: Sequence[object], speaker: Speaker) -> str:
+    """Return a bit of a field, from its name and number."""
+    return f"bit {named[1]} of the {speaker.noun(str(named[0]))}"

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ....isa.formats import Format
 from ..library.mistake import Record
 from .atoms import Atom, Atoms
-from .map_words import CHUNK, map_words, value_words
-from .place_words import Speaker, places, where
+from .fitting import Piece
+from .map_words import CHUNK, Speaker, map_words, places, value_words, where
 from .solving import Explanation
 from .views import ACCUMULATORS, ORDERS, SELECTED
 
@@ -77,7 +77,7 @@ def spoken(own: Atom, atoms: Atoms, given: str = "registers", operand: str = "")
     """
     if own.kind == "unchanged":
         return [own]
-    same = [atom for atom in atoms.alike(own.table) if atom.cost <= own.cost + 1]
+    same = atoms.alike(own.table, own.cost + 1)
     views = list(dict.fromkeys((given, *_PREFERRED)))
 
     def rank(atom: Atom) -> tuple[bool, int, float, int]:
@@ -128,23 +128,7 @@ def unit_words(units: tuple[str, Sequence[int]], speaker: Speaker) -> str:
     return f"{speaker.nouns(field)} hold those of {shown}" + ", …" * (len(order) > _SHOWN)
 
 
-class Spoken(Protocol):
-    """What is put into words: values, places where they stand, and a second map."""
-
-    @property
-    def source(self) -> Any:
-        """Values that were moved, by kind and facts."""
-
-    @property
-    def within(self) -> Sequence[Any]:
-        """Predicates that all hold."""
-
-    @property
-    def then(self) -> Atom | None:
-        """A map after the first."""
-
-
-def phrase(explanation: Spoken, atom: Atom, speaker: Speaker) -> str:
+def phrase(explanation: Explanation | Piece, atom: Atom, speaker: Speaker) -> str:
     """Return values, map and places as a part of a sentence; empty where nothing is moved."""
     source, within = explanation.source, explanation.within
     if source.kind == "zero":

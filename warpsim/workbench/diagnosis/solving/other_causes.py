@@ -6,7 +6,8 @@ Each is a mistake that the engine tries by itself. Does not know places.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -15,9 +16,12 @@ from ..descriptors.described_tiles import Misreading, codes_at, misread
 from ..library.arithmetic_mistakes import Arithmetic, alternatives
 from ..library.mistake import SPELLED, Change, Mistake
 from ..library.setting import Registers, Setting
-from .linear_operands import read, written
-from .map_words import value_words
-from .place_words import Speaker
+from . import screening
+from .linear_operands import read, unposed, written
+from .map_words import Speaker, value_words
+from .naming import words
+from .screening import EVERYWHERE, Candidates, costs
+from .solving import Explanation, explained
 from .value_functions import ValueFunction, index_functions, value_functions
 from .views import index_bits
 
@@ -32,7 +36,6 @@ def other_causes(setting: Setting) -> tuple[Mistake, ...]:
 
 
 def _descriptors(setting: Setting) -> Iterator[Mistake]:
-    """Yield tiles in shared memory read through a descriptor that is wrong."""
     for operand in "ab":
         if setting.in_shared(operand):
             for reading, element in misread(setting, operand):
@@ -53,7 +56,6 @@ def _read_again(operand: str, reading: Misreading, element: Format) -> Change:
 
 
 def _exchanged(setting: Setting) -> Iterator[Mistake]:
-    """Yield the registers of two operands exchanged."""
     registers = setting.instruction.registers
     alike = registers["a"] == registers.get("b") and not any(map(setting.in_shared, "ab"))
     both = [("a", "b", "A and B registers")] * alike
@@ -137,8 +139,6 @@ def _moved_in_bytes(operand: str, by: int, own: int) -> Change:
 
 
 def _changed_back(setting: Setting, operand: str, function: ValueFunction, back: ValueFunction) -> Mistake:
-    """Return the mistake of a value function that another undoes."""
-
     def changed(each: ValueFunction) -> Change:
         return lambda given: {
             operand: written(setting, operand, each.change(read(setting, operand, given)), given)
@@ -163,3 +163,57 @@ def _arithmetic(setting: Setting) -> Iterator[Mistake]:
         yield Mistake(
             name=name, advice=advice, operands=(), records=(("arithmetic", {}),), arithmetic=arithmetic
         )
+
+
+def bare_mistake(explanation: Explanation) -> Mistake:
+    """Return an explanation as what is applied and mended, without words until they are asked for."""
+    back, operand = explanation.inverse, explanation.operand.name
+    return Mistake(
+        name="",
+        advice="",
+        operands=tuple(operand) if operand == "cd" else (operand,),
+        cost=explanation.cost,
+        change=explanation.applied if operand != "d" else None,
+        mend=None if back is None or operand == "d" else back.applied,
+        read=explanation.stored if explanation.moves_d else None,
+        describe=partial(named_mistake, explanation),
+    )
+
+
+def named_mistake(explanation: Explanation) -> Mistake:
+    """Return an explanation as what a report names."""
+    named = words(explanation)
+    return replace(
+        bare_mistake(explanation),
+        name=named.headline,
+        advice=named.advice,
+        also=named.also,
+        records=named.records,
+        describe=None,
+    )
+
+
+def simple_maps(setting: Setting, most: float) -> Iterator[Mistake]:
+    """Yield single maps of operands that are multiplied, up to a cost, cheapest first; not named yet."""
+    for name in setting.instruction.operands:
+        if name in "cd":
+            continue
+        operand = unposed(setting, name)
+        every = screening.alternatives(operand)
+        cost = costs(operand, every)
+        chosen = np.flatnonzero(cost <= most)
+        maps = every.of(chosen[np.argsort(cost[chosen], kind="stable")])
+        for number in range(len(chosen)):
+            yield replace(bare_mistake(explained(operand, maps, number)), name=f"{name} {number}")
+
+
+def permutations(setting: Setting, name: str, most: float) -> Iterator[Explanation]:
+    """Yield the maps of an operand up to a cost that read every place once, the cheapest first."""
+    operand = unposed(setting, name)
+    chosen = np.flatnonzero((operand.atoms.cost > 0) & (operand.atoms.cost <= most))
+    zeros = np.zeros(len(chosen), np.intp)
+    maps = Candidates(zeros, chosen, zeros + EVERYWHERE)
+    for number in range(len(chosen)):
+        made = explained(operand, maps, number)
+        if made.is_permutation:
+            yield made

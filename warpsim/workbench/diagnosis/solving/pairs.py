@@ -6,7 +6,7 @@ element of D that is probed; with C they are sums, and with D look-ups. Knows no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from ....base.errors import present
 from ....isa.fragments import columns_of, require_sparse
-from .linear_operands import Numbers, Operand, Tile
+from ..dumps.dump_comparison import numbers
+from .linear_operands import Operand, Tile
 from .screening import EVERYWHERE, Candidates, all_sums, alternatives, costs, evaluated, left_out
-from .value_functions import decoded
-from .views import NOTHING, Index
+from .views import NOTHING, Index, Numbers
 
 _BLOCK = 1 << 22  # pairs at once
 _MOST = 3.0  # cost of each of two maps of one operand
@@ -65,7 +65,7 @@ def elements(tile: Tile, wrong: npt.NDArray[np.bool_], near: Numbers | float) ->
 
     None where no wrong element is off by more than what sums may be apart from D: all pairs would agree.
     """
-    off = np.abs(tile.result - decoded(tile.expected, tile.instruction.d))
+    off = np.abs(tile.result - numbers(tile.expected, tile.instruction.d))
     wrong = wrong.reshape(off.shape) & ~(off <= float(np.nanmax(near)))
     if not wrong.any():
         return []
@@ -81,11 +81,6 @@ def elements(tile: Tile, wrong: npt.NDArray[np.bool_], near: Numbers | float) ->
     return found
 
 
-def _nonzero(hits: npt.NDArray[np.bool_], first: int) -> Pairs:
-    i, j = np.nonzero(hits)
-    return i + first, j
-
-
 def _distinct(rows: Numbers) -> tuple[Index, Index]:
     """Return numbers of distinct rows, and which of these each row equals: few candidates reach a probe."""
     whole = np.ascontiguousarray(rows.reshape(len(rows), -1))
@@ -95,7 +90,6 @@ def _distinct(rows: Numbers) -> tuple[Index, Index]:
 
 
 def _pairs_of(hits: npt.NDArray[np.bool_], first: Index, second: Index) -> Pairs:
-    """Return the pairs of candidates whose distinct rows hit."""
     rows = np.flatnonzero(np.asarray(hits.any(axis=1))[first])
     i, j = np.nonzero(hits[first[rows]][:, second])
     return rows[i], j
@@ -116,31 +110,45 @@ MULTIPLIED = (
 )
 
 
-def of_products(tile: Tile, first: Side, second: Side, wrong: npt.NDArray[np.bool_]) -> Pairs:
-    """Return the pairs of two operands that are multiplied that agree with every probe."""
+Factors = Callable[[int, int], tuple[Numbers, Numbers, float, float]]
+
+
+def _agreeing(tile: Tile, first: Side, second: Side, wrong: npt.NDArray[np.bool_], factors: Factors) -> Pairs:
+    """Return the pairs that agree with every probe.
+
+    Of an element of D, ``factors`` are vectors of the candidates of both sides, whose products are what the
+    pairs make of it, and what it is, within a bound.
+    """
     live: Pairs | None = None
-    held = first.operand
-    for row, column in elements(tile, wrong, 4 * held.near):
-        line, element = (row, column) if held.name in ("a", "scale_a") else (_column(tile, row, column), row)
-        if held.name == "b":
-            element = row % tile.instruction.shape.m
-        values = _finite(held.values[evaluated(held, first.candidates, held.where[line])])
-        weights = _finite(_weights(tile, held, second, line, row, column))
-        target, near = held.T[line, element], 4 * held.near[line, element]
+    for row, column in elements(tile, wrong, 4 * first.operand.near):
+        values, weights, target, near = factors(row, column)
+        values, weights = _finite(values), _finite(weights)
         if live is None:
             (i, own), (j, other) = _distinct(values), _distinct(weights)
-            live = _pairs_of(held.agrees(values[i] @ weights[j].T, target, near), own, other)
+            live = _pairs_of(first.operand.agrees(values[i] @ weights[j].T, target, near), own, other)
         else:
             i, j = live
-            kept = held.agrees((values[i] * weights[j]).sum(axis=1), target, near)
+            kept = first.operand.agrees((values[i] * weights[j]).sum(axis=1), target, near)
             live = i[kept], j[kept]
         if len(live[0]) > _KEPT:
             live = _cheapest(first, second, live)
     return live if live is not None else _joined([])
 
 
+def of_products(tile: Tile, first: Side, second: Side, wrong: npt.NDArray[np.bool_]) -> Pairs:
+    """Return the pairs of two operands that are multiplied that agree with every probe."""
+    held = first.operand
+
+    def factors(row: int, column: int) -> tuple[Numbers, Numbers, float, float]:
+        line, element = _line(tile, held, row, column)
+        values = held.values[evaluated(held, first.candidates, held.where[line])]
+        weights = _weights(tile, held, second, line, row, column)
+        return values, weights, held.T[line, element], 4 * held.near[line, element]
+
+    return _agreeing(tile, first, second, wrong, factors)
+
+
 def _cheapest(first: Side, second: Side, pairs: Pairs) -> Pairs:
-    """Return the cheapest pairs, the first of equal cost."""
     i, j = pairs
     cost = first.cost[i] + second.cost[j]
     limit = np.partition(cost, _KEPT)[_KEPT]
@@ -212,32 +220,22 @@ def _columns_of(tile: Tile, second: Side, row: int) -> Index:
 
 def of_sums(tile: Tile, first: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> Pairs:
     """Return the pairs of an operand of the products and C that agree with every probe."""
-    live: Pairs | None = None
     held, n = first.operand, tile.instruction.shape.n
     offset = tile.offset.reshape(-1, n)
-    for row, column in elements(tile, wrong, 4 * held.near):
+
+    def factors(row: int, column: int) -> tuple[Numbers, Numbers, float, float]:
         line, element = _line(tile, held, row, column)
         parts = held.parts(evaluated(held, first.candidates, held.where[line]), line, element)
         made = _finite(parts).sum(axis=1)
-        values = _finite(
-            c.operand.values[evaluated(c.operand, c.candidates, np.array([row * n + column]))[:, 0]]
-        )
+        values = c.operand.values[evaluated(c.operand, c.candidates, np.array([row * n + column]))[:, 0]]
+        sums = np.stack([made, np.ones_like(made)], axis=1), np.stack([np.ones_like(values), values], axis=1)
         target = held.T[line, element] + offset[row, column]
-        near = 4 * held.near[line, element]
-        if live is None:
-            (i, own), (j, other) = _distinct(made), _distinct(values)
-            live = _pairs_of(held.agrees(made[i, None] + values[None, j], target, near), own, other)
-        else:
-            i, j = live
-            kept = held.agrees(made[i] + values[j], target, near)
-            live = i[kept], j[kept]
-        if len(live[0]) > _KEPT:
-            live = _cheapest(first, c, live)
-    return live if live is not None else _joined([])
+        return *sums, target, 4 * held.near[line, element]
+
+    return _agreeing(tile, first, c, wrong, factors)
 
 
 def _line(tile: Tile, operand: Operand, row: int, column: int) -> tuple[int, int]:
-    """Return the line of an operand, and the element of it, that an element of D is."""
     shape = tile.instruction.shape
     if operand.name in ("a", "e", "scale_a"):
         return row, column
@@ -380,7 +378,8 @@ def _first_composed(operand: Operand, tables: Index, line: int, element: int) ->
     for start in range(0, len(tables), step):
         made = held[start : start + step] @ summed[:, :size].T + nothing
         hits = operand.agrees(made, operand.T[line, element], operand.near[line, element])
-        found.append(_nonzero(hits, start))
+        i, j = np.nonzero(hits)
+        found.append((i + start, j))
     return _joined(found)
 
 

@@ -22,13 +22,14 @@ from ....isa.products import Codes
 from ....isa.sparsity import compress
 from ....isa.warps import WARP
 from ....sums.execution.interface import pack_metadata
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part
 from ..library.setting import Registers, Setting, SharedTiles
 
 Matrix = npt.NDArray[np.float64]
 Step = tuple[Registers, Arithmetic]  # what an instruction reads, of all tiles, and what it computes
 _WORD = 4  # scales of a word
+_LISTED = 4  # tiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +120,10 @@ class Loop:
         found: Registers = {}
         for name, (codes, tiles, height, row) in held.items():
             codes = np.pad(codes, [(0, tiles * height - len(codes)), (0, -codes.shape[1] % _WORD + _WORD)])
-            each = codes[:, _circles(self.steps, form.scale_chunks)]  # (rows, steps, bytes)
+            first = np.arange(self.steps)[:, None] * form.scale_chunks
+            each = codes[
+                :, (first // _WORD * _WORD + (first + np.arange(_WORD)) % _WORD)
+            ]  # (rows, steps, bytes)
             words = np.ascontiguousarray(each).view(np.uint32).reshape(tiles, height, self.steps, 1)
             words = words[:, row].transpose(2, 0, 1, 3)  # (steps, tiles, lanes, 1)
             found[name] = words[:, :, None] if name == "scale_a" else words[:, None]
@@ -141,6 +145,27 @@ class Loop:
         """``(tiles, lanes, registers)`` of C."""
         return self.accumulators_of(self.c)
 
+    @cached_property
+    def c_values(self) -> Matrix:
+        """``(tiles, m, n)`` of C."""
+        return numbers(codes_from(self.accumulators, self.form, "c"), self.form.c)
+
+    def times_c(self, factor: float) -> Any:
+        """Return registers of C times a factor."""
+        if factor == 1:
+            return self.accumulators
+        element = self.form.c
+        with np.errstate(all="ignore"):
+            c = (self.c_values * factor).astype(element.dtype)
+        return registers_of(codes_of(c, element, "C"), self.form, "c")
+
+    def plus(self, codes: Codes, values: Matrix) -> Codes:
+        """Return codes of D with values added in its own type."""
+        element = self.form.d
+        with np.errstate(all="ignore"):
+            total = matrix_of(codes, element) + values.astype(element.dtype)
+            return codes_of(np.asarray(total, element.dtype), element, "D")
+
     def accumulators_of(self, c: Codes) -> Any:
         """Return ``(tiles, lanes, registers)`` of codes like C's."""
         blocks = _blocks(_padded(c, self.form.shape.m, self.form.shape.n), self.rows, self.columns)
@@ -153,6 +178,11 @@ class Loop:
         blocks = _blocks(_padded(codes, form.shape.m, form.shape.n), self.rows, self.columns)
         return blocks.reshape(-1, form.shape.m, form.shape.n)
 
+    def named(self, tiles: Sequence[int]) -> str:
+        """Return tiles by row and column, the first few."""
+        shown = ", ".join(f"({at // self.columns}, {at % self.columns})" for at in tiles[:_LISTED])
+        return shown + ", …" * (len(tiles) > _LISTED)
+
     def chain(self, steps: Sequence[Step], c: Any) -> Codes:
         """Return codes ``(..., tiles, m, n)`` of D of these steps, from registers of C."""
         for registers, arithmetic in steps:
@@ -160,13 +190,10 @@ class Loop:
             c = registers_of(codes, self.form, "d")
         return codes_from(c, self.form, "d")
 
-    def step(self, at: int) -> Registers:
-        """Return the registers of one step, of all tiles."""
-        return {name: words[at] for name, words in self.registers.items()}
-
     def plain(self) -> list[Step]:
         """Return the steps as they should be."""
-        return [(self.step(at), Arithmetic(instruction=self.form)) for at in range(self.steps)]
+        each = ({name: words[at] for name, words in self.registers.items()} for at in range(self.steps))
+        return [(registers, Arithmetic(instruction=self.form)) for registers in each]
 
     def contributions(self, view: View, arithmetic: Arithmetic | None = None, **changed: Any) -> Matrix:
         """Return ``(steps, m, n)``: what each step adds; ``changed`` registers are ``(steps, …)``."""
@@ -174,21 +201,6 @@ class Loop:
         registers["c"] = np.zeros_like(self.accumulators[:1])
         how = arithmetic or Arithmetic(instruction=self.form)
         return numbers(how.simulate(self.setting, registers, view.part), self.form.d)
-
-    def added(self, view: View, where: Sequence[int], **changed: Any) -> Matrix:
-        """Return what the steps in ``where`` add together; ``changed`` registers are ``(steps, …)``."""
-        at = np.asarray(where, np.intp)
-        registers = {name: words[at, view.tile] for name, words in self.registers.items()} | changed
-        registers["c"] = np.zeros_like(self.accumulators[:1])
-        codes = Arithmetic(instruction=self.form).simulate(self.setting, registers, view.part)
-        total: Matrix = numbers(codes, self.form.d).sum(axis=0)
-        return total
-
-
-def _circles(steps: int, chunks: int) -> npt.NDArray[np.intp]:
-    """Return ``(steps, bytes)``: the chunk in each byte of the word of each step."""
-    first = np.arange(steps)[:, None] * chunks
-    return first // _WORD * _WORD + (first + np.arange(_WORD)) % _WORD
 
 
 def _padded(codes: Codes, rows: int, columns: int) -> Codes:

@@ -229,7 +229,6 @@ def _sample(operand: Operand, places: int, elements: int) -> Operand:
 
 
 def _shares(operand: Operand, candidates: Candidates) -> npt.NDArray[np.float64]:
-    """Return the share of D's elements that agree with each candidate."""
     every = all_sums(operand, candidates)
     return np.concatenate([operand.agrees(sums, operand.T, operand.near).mean(axis=(1, 2)) for sums in every])
 

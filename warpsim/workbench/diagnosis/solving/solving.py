@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from ....isa.registers import Words
 from ..library.setting import Registers
-from .atoms import Atom, Facts, Flags
-from .linear_operands import Operand, Source, Tile, operands, read, written
+from .atoms import Atom, Facts, Flags, Where
+from .fitting import ZERO as NOTHING_THERE
+from .fitting import Block
+from .linear_operands import Operand, Tile, operands, read, written
 from .pairs import (
     MULTIPLIED,
     Pairs,
@@ -52,16 +54,6 @@ _ROUNDED = ("rounded", "cut", "tf32")  # kinds of values that differ little from
 _CHEAP = 3.0  # of maps of C and D together before another of C
 _NEAREST = 3  # partial explanations of an operand
 ORDER = ("a", "b", "e", "scale_a", "scale_b", "c", "d", "cd")  # of operands that cost the same
-NOTHING_THERE = Source(1, "zero", {}, lambda given: next(iter(given.values())))
-
-
-@dataclass(frozen=True)
-class Places:
-    """The places where an explanation holds: a predicate of a view."""
-
-    view: View
-    facts: Facts
-    mask: Flags
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,8 +70,8 @@ class Explanation:
     table: Index
     cost: float
     atom: Atom
-    source: Source
-    within: tuple[Places, ...] = ()
+    source: Block
+    within: tuple[Where, ...] = ()
     then: Atom | None = None
     share: float = 1.0
     remainder: str = ""
@@ -153,7 +145,7 @@ def solve(
     for operand in operands(tile, spread):
         with np.errstate(all="ignore"):
             more, count = single_causes(operand, _lines(operand, ~settled), partly)
-        found += more
+            found += [*more, *(_near_the_rounding(operand) if partly else ())]
         tried += count
     return Answer(tuple(sorted(found, key=lambda each: (each.cost, ORDER.index(each.operand.name)))), tried)
 
@@ -195,8 +187,7 @@ def single_causes(operand: Operand, wrong: Flags, partly: bool) -> tuple[list[Ex
     if partly:
         more = surviving(operand, screened_partly(operand, few), few[1:])
         live = Candidates(*(np.concatenate(each) for each in zip(live, more, strict=True)))
-    found = list(_explanations(operand, live))
-    return [*found, *(_near_the_rounding(operand) if partly else ())], tried
+    return list(_explanations(operand, live)), tried
 
 
 def _near_the_rounding(operand: Operand) -> Iterator[Explanation]:
@@ -226,13 +217,8 @@ def explained(operand: Operand, candidates: Candidates, number: int) -> Explanat
         cost=float(costs(operand, chosen)[0]),
         atom=operand.atoms[atom],
         source=NOTHING_THERE if source == ZERO else operand.sources[source],
-        within=() if predicate == EVERYWHERE else (_places(operand, predicate),),
+        within=() if predicate == EVERYWHERE else (operand.predicates.where(predicate),),
     )
-
-
-def _places(operand: Operand, number: int) -> Places:
-    known = operand.predicates
-    return Places(known.views[number], known.facts[number], known.masks[number])
 
 
 # --- two causes ------------------------------------------------------------------------------------------
@@ -277,7 +263,7 @@ def _twice(operand: Operand, wrong: Flags) -> Iterator[Both]:
         if operand.name != "cd" or made.is_permutation:
             yield Both((made,), found.cost)
     for found in zero_in_two(operand, few) if operand.name != "cd" else ():
-        within = _places(operand, found.first), _places(operand, found.second)
+        within = tuple(map(operand.predicates.where, (found.first, found.second)))
         made = Explanation(
             operand=operand,
             table=found.table,
@@ -290,7 +276,6 @@ def _twice(operand: Operand, wrong: Flags) -> Iterator[Both]:
 
 
 def _across(tile: Tile, known: dict[str, Operand], wrong: Flags) -> Iterator[Both]:
-    """Yield pairs of an operand and another."""
     sides = {name: side_of(operand) for name, operand in known.items()}
     for first, second in MULTIPLIED:
         if first in known and second in known and not tile.is_xor:

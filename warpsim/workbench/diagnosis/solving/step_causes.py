@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....isa.codes import codes_of, matrix_of
-from ....isa.fragments import codes_from, registers_of
 from ....isa.products import Codes
-from ..dumps.closeness import numbers
+from ..dumps.dump_comparison import numbers
 from ..library.mistake import SPELLED
 from .product_loops import Loop, Matrix, Step, View, scaled_matrices
 from .step_tiles import Mixture, Tiles, mixture, ordered, simple, weights
@@ -154,7 +152,6 @@ class StepCauses:
                 yield self._steps_of(names, order)
 
     def _of_single_tiles(self) -> Iterator[Solution]:
-        """Yield weights of steps that differ from tile to tile."""
         tiles, n = self.tiles, self.loop.form.shape.n
         whole, of_c = [], []
         for column in range(self.loop.columns if self.loop.columns > 1 else 0):
@@ -249,7 +246,7 @@ class StepCauses:
         for at in wrong:
             tiles = np.flatnonzero(which.reshape(-1) == at)
             text = weights_text(kinds[at, :-1].tolist(), float(kinds[at, -1]))
-            only = f", in tiles {self._named(tiles)} only" if len(kinds) > 1 else ""
+            only = f", in tiles {self.loop.named(tiles.tolist())} only" if len(kinds) > 1 else ""
             texts.append(text + only)
         first = kinds[wrong[0]]
         facts: dict[str, Any] = {"weights": tuple(first[:-1].tolist()), "c": float(first[-1])}
@@ -265,13 +262,7 @@ class StepCauses:
             within_rounding=True,
         )
 
-    def _named(self, tiles: Index) -> str:
-        columns = self.loop.columns
-        named = ", ".join(f"({at // columns}, {at % columns})" for at in tiles[:4].tolist())
-        return named + ", …" * (len(tiles) > 4)
-
     def _also(self, of_steps: Matrix, of_c: float) -> tuple[str, ...]:
-        """Return other causes of the same weights."""
         found, last = [], len(of_steps) - 1
         if self.loop.tail and of_c == 1 and of_steps[last] == 0 and (of_steps[:last] == 1).all():
             found.append(f"the tail left out: k from {last * self.loop.form.shape.k} on, step {last}")
@@ -299,28 +290,11 @@ class StepCauses:
         loop, plain = self.loop, self.loop.plain()
         steps = [plain[at] for at, count in enumerate(kind[:-1].tolist()) for _ in range(int(count))]
         c, of_c = loop.accumulators, float(kind[-1])
-        if of_c == 1 and c_first:
-            return loop.chain(steps, c)
         if c_first:
-            return loop.chain(steps, self._times(of_c))
+            return loop.chain(steps, loop.times_c(of_c))
         if of_c == 2:
-            return self._plus(loop.chain(steps, c), 1.0)
-        return self._plus(loop.chain(steps, np.zeros_like(c)), of_c)
-
-    def _times(self, factor: float) -> Any:
-        """Return registers of C times a factor."""
-        form = self.loop.form
-        c = numbers(codes_from(self.loop.accumulators, form, "c"), form.c)
-        with np.errstate(all="ignore"):
-            return registers_of(codes_of((c * factor).astype(form.c.dtype), form.c, "C"), form, "c")
-
-    def _plus(self, codes: Codes, factor: float) -> Codes:
-        """Return D and C times a factor, added afterwards."""
-        form = self.loop.form
-        c = numbers(codes_from(self.loop.accumulators, form, "c"), form.c)
-        with np.errstate(all="ignore"):
-            total = matrix_of(codes, form.d) + (c * factor).astype(form.d.dtype)
-            return codes_of(np.asarray(total, form.d.dtype), form.d, "D")
+            return loop.plus(loop.chain(steps, c), loop.c_values)
+        return loop.plus(loop.chain(steps, np.zeros_like(c)), loop.c_values * of_c)
 
     def _of_scaled(self, kind: Matrix) -> Codes:
         """Return D with A of each step, and C, times their weights, as their types hold them."""
@@ -330,7 +304,7 @@ class StepCauses:
             of_k = kind[:-1] if len(kind) > k else np.repeat(kind[:-1], form.shape.k)[:k]
             a = numbers(loop.a, form.a)[: loop.shape[0], :k] * of_k
             other = loop.with_matrices(A=a.astype(form.a.dtype))
-            return other.chain(other.plain(), self._times(float(kind[-1])))
+            return other.chain(other.plain(), loop.times_c(float(kind[-1])))
 
     # --- operands of other steps and tiles ---
 
@@ -371,7 +345,6 @@ class StepCauses:
         return tiles if alike else None, steps if same else None
 
     def _with_sources(self, names: Sequence[str], sources: Index, rows: bool, of_c: float) -> Codes:
-        """Return D of all tiles with operands of other tiles and steps."""
         loop, held = self.loop, self.loop.registers
         place = np.arange(loop.rows * loop.columns).reshape(loop.rows, loop.columns)
         steps: list[Step] = []
@@ -384,7 +357,7 @@ class StepCauses:
             for words in read.values():
                 words[nothing] = 0
             steps.append((registers | read, how))
-        return loop.chain(steps, loop.accumulators if of_c == 1 else self._times(of_c))
+        return loop.chain(steps, loop.times_c(of_c))
 
     # --- single operands ---
 

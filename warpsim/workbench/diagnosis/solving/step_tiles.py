@@ -15,14 +15,13 @@ from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ....base.errors import present
+from .views import Index, Numbers
 
-Numbers = npt.NDArray[np.float64]
-Index = npt.NDArray[np.intp]
 _SIMPLE = (1, 2, 4, 8, 16, 64)  # denominators of weights
 _DEVIATIONS = 8.0  # of the error of a weight
+_LIKELY = 4.0  # deviations that the rounding of a solved value takes
 _LEAST = 2.0**-20  # error of a weight, at least
 _MOST = 0.25  # error of a weight, at most: else the equations do not decide it
 _LARGEST = 1 << 24  # elements of the equations
@@ -73,6 +72,26 @@ def _least_squares(parts: Numbers, rest: Numbers) -> tuple[Numbers | None, Numbe
     deviation = np.sqrt(float(((rest - found @ scaled) ** 2).mean()))
     error = max(_DEVIATIONS * deviation, 1.0) * np.sqrt(np.maximum(np.diag(inverse), 0)) / size + _LEAST
     return (found / size if np.isfinite(found).all() else None), error
+
+
+class Solved(NamedTuple):
+    """Values, and how far each may be off."""
+
+    values: Numbers
+    bound: Numbers
+
+
+def least_squares(weights: Numbers, target: Numbers, near: Numbers) -> Solved | None:
+    """Return X ``(L, J)`` with ``X @ weights (J, E) = target (L, E)`` within ``near (L, E)``.
+
+    None with fewer elements than values, and without full rank.
+    """
+    size, elements = weights.shape
+    if elements < size or not np.isfinite(target).all() or np.linalg.matrix_rank(weights) < size:
+        return None
+    inverse = np.linalg.pinv(weights)
+    worst, likely = near @ np.abs(inverse), _LIKELY * np.sqrt(near**2 @ inverse**2)
+    return Solved(target @ inverse, np.minimum(worst, likely))
 
 
 def simple(value: float, off: float) -> float:

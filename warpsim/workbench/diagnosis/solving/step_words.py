@@ -28,7 +28,8 @@ def weights_text(weights: Sequence[float], of_c: float) -> str:
     """Return how often each step is added, and C, where that is not once."""
     texts = [*_cleared(weights, of_c), *_of_steps(weights)]
     if not (of_c == 0 and texts and texts[0].startswith("accumulators")):
-        texts += _of_c(of_c)
+        named = {0.0: "C not added (forgotten)", 2.0: "C twice"}
+        texts += [] if of_c == 1 else [named.get(of_c, f"C times {of_c:.6g} (beta)")]
     return "; ".join(texts)
 
 
@@ -70,11 +71,6 @@ def _scaled_in_the_loop(weights: Sequence[float]) -> str:
     after = abs(weights[-1] - factor) <= _EQUAL * abs(factor)
     when = "after every step" if after else "before every step but the first"
     return f"a scale of {factor:.6g} is applied in the loop, {when}, and not once in the end"
-
-
-def _of_c(weight: float) -> list[str]:
-    named = {0.0: "C not added (forgotten)", 2.0: "C twice"}
-    return [] if weight == 1 else [named.get(weight, f"C times {weight:.6g} (beta)")]
 
 
 def _times(weight: float) -> str:
@@ -166,8 +162,6 @@ Sentence = Callable[[Mapping[str, Any], str, str], str]
 
 
 def _by(end: str) -> Sentence:
-    """Return the sentence of a distance."""
-
     def said(facts: Mapping[str, Any], what: str, number: str) -> str:
         by, size = facts["by"], facts["size"]
         by = by - size if by > size // 2 else by

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ....isa.codes import integers, values_of
+from ....isa.codes import integers
 from ....isa.formats import FORMATS, Format
 from ....isa.products import Codes
+from ..dumps.dump_comparison import numbers
 from .atoms import Facts
+from .fitting import Block
 
 Change = Callable[[Codes], Codes]
 _FACTORS = (2.0, 0.5, 4.0, 0.25, 8.0, 0.125, 16.0, 0.0625, 3.0, 1 / 3, 2**0.5, 0.5**0.5, 448.0, 1 / 448)
@@ -24,12 +26,9 @@ _HALF_BYTE = 4
 
 
 @dataclass(frozen=True, eq=False)
-class ValueFunction:
-    """One function of codes: ``kind`` and ``facts`` say which; ``cost`` is the length of its description."""
+class ValueFunction(Block):
+    """One function of codes, which makes a block of values."""
 
-    cost: float
-    kind: str
-    facts: Facts
     change: Change
 
 
@@ -47,12 +46,6 @@ def value_functions(element: Format, shift: int = 0) -> tuple[ValueFunction, ...
     return tuple(found)
 
 
-def decoded(codes: Codes, element: Format) -> Any:
-    """Return the values of codes as float64; integers of 64 bits do not occur."""
-    with np.errstate(all="ignore"):
-        return values_of(codes, element) if element.is_float else integers(codes, element).astype(np.float64)
-
-
 def encoded(values: Any, element: Format) -> Codes:
     """Return the codes of values, rounded to nearest even."""
     with np.errstate(all="ignore"):
@@ -60,15 +53,13 @@ def encoded(values: Any, element: Format) -> Codes:
 
 
 def _of(element: Format, values: Callable[[Any], Any]) -> Change:
-    """Return a function of codes from a function of values."""
     if element.is_float:
-        return lambda codes: encoded(values(decoded(codes, element)), element)
+        return lambda codes: encoded(values(numbers(codes, element)), element)
     mask = element.mask
     return lambda codes: (values(integers(codes, element)) & mask).astype(codes.dtype)
 
 
 def _bits(change: Callable[[Any], Any], element: Format) -> Change:
-    """Return a function of codes from a function of their bits."""
     return lambda codes: (change(codes.astype(np.uint64)) & np.uint64(element.mask)).astype(codes.dtype)
 
 
@@ -123,12 +114,11 @@ def _roundings(element: Format) -> Iterator[Row]:
 
 
 def _upper_half(values: Any) -> Any:
-    """Return the upper halves of values as f32."""
     return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def _through(other: Format, values: Any) -> Any:
-    return decoded(encoded(values, other), other)
+    return numbers(encoded(values, other), other)
 
 
 def _to_tf32(to_even: bool, codes: Codes) -> Codes:
@@ -140,7 +130,6 @@ def _to_tf32(to_even: bool, codes: Codes) -> Codes:
 
 
 def _readings(element: Format) -> Iterator[Row]:
-    """Yield bits read as another type of the width, and values converted to one whose bits are passed."""
     for other in FORMATS.values():
         if other.bits == element.bits and other is not element and other.is_float and other.signed:
             facts = {"type": other.name, "own": element.name}
@@ -149,7 +138,7 @@ def _readings(element: Format) -> Iterator[Row]:
 
 
 def _converted(source: Format, target: Format, codes: Codes) -> Codes:
-    return encoded(decoded(codes, source), target)
+    return encoded(numbers(codes, source), target)
 
 
 def _offsets(element: Format) -> Iterator[Row]:
@@ -163,7 +152,6 @@ def _offsets(element: Format) -> Iterator[Row]:
 
 
 def _parts_of_codes(element: Format) -> Iterator[Row]:
-    """Yield the order of bytes, nibbles and bits in a code, and parts that are lost."""
     width, unit = element.bits, np.uint64(1)
     yield 3, "inverted", {}, _bits(np.invert, element)
     if width >= 16:
@@ -193,7 +181,6 @@ def _swapped(width: int, part: int, count: int, codes: Any) -> Any:
 
 
 def _misplaced(element: Format) -> Iterator[Row]:
-    """Yield codes that lie higher or lower in their bytes."""
     for by in range(1, 8 - element.bits + 1):
         yield 3, "misplaced", {"by": by}, _bits(lambda codes, by=by: codes << np.uint64(by), element)  # type: ignore[misc]
         yield 3, "misplaced", {"by": -by}, _bits(lambda codes, by=by: codes >> np.uint64(by), element)  # type: ignore[misc]

@@ -20,6 +20,7 @@ from ....isa.layouts.fragment_layout import COLUMN, ROW, Layout
 from ....isa.warps import WARP
 
 Index = npt.NDArray[np.intp]
+Numbers = npt.NDArray[np.float64]
 NOTHING = -1  # the source of a place that holds zero
 ACCUMULATORS = "accumulators"  # the view of A by its order where D of the product before is packed as A
 SELECTED = "selected lanes"  # the view of metadata by the lanes that each selector reads, in their order
@@ -91,6 +92,11 @@ class View:
         packed = np.where(inside, coordinates @ (1 << self.shifts), 0)
         return np.where(inside, self.places.take(packed), -1)
 
+    def of(self, places: Index) -> View:
+        """Return the view of some of the places."""
+        names = [field.name for field in self.fields]
+        return view(self.name, list(zip(names, self.coordinates[places].T, strict=True)))
+
     def field(self, name: str) -> int:
         """Return the number of the field of a name; raises KeyError."""
         names = [field.name for field in self.fields]
@@ -129,7 +135,14 @@ def views_of(instruction: Instruction, operand: str) -> tuple[View, ...]:
 def _of_elements(instruction: Instruction, operand: str) -> Iterator[View]:
     in_registers = instruction.lanes and any(place.lanes for place in instruction.places(operand))
     if in_registers and instruction.descriptor is None:
-        yield from _of_registers(instruction, operand)
+        layout = instruction.in_registers(operand).layout
+        each = instruction.register_bits // instruction.storage(operand).bits
+        order = np.argsort((layout.row_index * layout.columns + layout.column_index).reshape(-1))
+        lane, value = (index.reshape(-1)[order] for index in np.indices(layout.row_index.shape))
+        lanes = ("warp", lane // WARP), ("lane", lane % WARP)
+        yield view("registers", (*lanes, ("register", value // each), ("slot", value % each)))
+        groups = ("warp", lane // WARP), ("quad", lane % WARP // _QUAD), ("thread", lane % _QUAD)
+        yield view("quads", (*groups, *_digits(layout, value, each), ("slot", value % each)))
     k = instruction.stored_k
     if (
         operand in "ab"
@@ -144,17 +157,6 @@ def _of_elements(instruction: Instruction, operand: str) -> Iterator[View]:
         along_rows=operand == "b",
         products=instruction.products,
     )
-
-
-def _of_registers(instruction: Instruction, operand: str) -> Iterator[View]:
-    layout = instruction.in_registers(operand).layout
-    each = instruction.register_bits // instruction.storage(operand).bits
-    order = np.argsort((layout.row_index * layout.columns + layout.column_index).reshape(-1))
-    lane, value = (index.reshape(-1)[order] for index in np.indices(layout.row_index.shape))
-    lanes = ("warp", lane // WARP), ("lane", lane % WARP)
-    yield view("registers", (*lanes, ("register", value // each), ("slot", value % each)))
-    groups = ("warp", lane // WARP), ("quad", lane % WARP // _QUAD), ("thread", lane % _QUAD)
-    yield view("quads", (*groups, *_digits(layout, value, each), ("slot", value % each)))
 
 
 def _digits(layout: Layout, value: Index, each: int) -> list[tuple[str, Index]]:
@@ -215,6 +217,38 @@ def matrix_views(
         )
 
 
+# --- whole matrices of an operand ------------------------------------------------------------------------
+
+
+def tile_places(shape: tuple[int, int], tile: tuple[int, int], size: tuple[int, int]) -> Index:
+    """Return the places of a tile of ``size`` at an element of a matrix."""
+    row, column = np.indices(size).reshape(2, -1)
+    return np.asarray((row + tile[0]) * shape[1] + column + tile[1], np.intp)
+
+
+@lru_cache(maxsize=64)
+def whole_views(instruction: Instruction, operand: str, shape: tuple[int, int]) -> tuple[View, ...]:
+    """Return the views of all elements of a matrix of whole tiles of an operand.
+
+    Those of one tile have the tile's row and step, or row and column, before their fields.
+    """
+    rows, columns = instruction.matrix_shape(operand)
+    row, column = np.indices(shape).reshape(2, -1)
+    inside = row % rows * columns + column % columns
+    names = {"a": ("row tile", "k step"), "b": ("k step", "column tile")}.get(
+        operand, ("row tile", "column tile")
+    )
+    tiles = [(names[0], row // rows), (names[1], column // columns)]
+    found = []
+    for each in views_of(instruction, operand):
+        if each.name != "matrix" and len(each.coordinates) == rows * columns:
+            fields = [(own.name, each.coordinates[inside, at]) for at, own in enumerate(each.fields)]
+            before = 1 if each.name == ACCUMULATORS and operand == "a" else 0  # its lines, as in the matrix
+            found.append(view(each.name, [tiles[0], *fields[:before], tiles[1], *fields[before:]]))
+    bits = instruction.storage(operand).bits
+    return (*found, *matrix_views(shape, bits, along_rows=operand == "b"))
+
+
 # --- metadata and scales ---------------------------------------------------------------------------------
 
 
@@ -241,7 +275,14 @@ def _of_metadata(instruction: Instruction) -> Iterator[View]:
     yield view("words", (("warp", lane // WARP), ("lane", lane % WARP), *halves))
     rows = _fields(instruction)
     yield rows
-    yield _selected(rows, lane, part)
+    # the view of metadata as the lanes of each selector, counted among themselves
+    names = [field.name for field in rows.fields]
+    selector = rows.coordinates[:, names.index("selector")] if "selector" in names else lane * 0
+    rank = lane.copy()
+    for number in np.unique(selector).tolist():
+        own = selector == number
+        rank[own] = np.unique(lane[own], return_inverse=True)[1]
+    yield view(SELECTED, (("selector", selector), ("lane", rank), ("index", part)))
 
 
 def _fields(instruction: Instruction) -> View:
@@ -255,17 +296,6 @@ def _fields(instruction: Instruction) -> View:
             selector[places], index[places] = number, half
             row[places], chunk[places] = np.indices(places.shape)
     return view("matrix", (("selector", selector), ("row", row), ("chunk", chunk), ("index", index)))
-
-
-def _selected(rows: View, lane: Index, part: Index) -> View:
-    """Return the view of metadata as the lanes of each selector, counted among themselves."""
-    names = [field.name for field in rows.fields]
-    selector = rows.coordinates[:, names.index("selector")] if "selector" in names else lane * 0
-    rank = lane.copy()
-    for number in np.unique(selector).tolist():
-        own = selector == number
-        rank[own] = np.unique(lane[own], return_inverse=True)[1]
-    return view(SELECTED, (("selector", selector), ("lane", rank), ("index", part)))
 
 
 def _of_scales(instruction: Instruction, operand: str) -> Iterator[View]:

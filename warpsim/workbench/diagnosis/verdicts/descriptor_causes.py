@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ....base.errors import Location, WarpsimError
+from ....base.errors import WarpsimError
 from ....isa.descriptors.matrix_descriptor import Descriptor
 from ..descriptors.descriptor_views import UNIT, DescriptorView, Rewrite, differences, of_words, remedy
 from ..origins.element_origins import Origins
 from .launch_causes import Cause
-from .matrix_hooks import MatrixHook
-from .tried_repairs import Trial
+from .tried_repairs import MatrixHook, Repair, Trial
 
 Array = npt.NDArray[Any]
 Words = Mapping[int, int]  # the first descriptor of each statement
@@ -35,8 +33,7 @@ _PLACES = {"a": 1, "b": 2}  # operands of the statement
 _EVIDENCE = "the launch was executed with this value in the descriptors: every output is as expected"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     message: str
     fix: str
     change: Change
@@ -66,13 +63,24 @@ def descriptor_causes(trial: Trial, roles: Sequence[str] = ("b", "a")) -> list[C
     noted = Redescribed()
     trial.wrong(noted)
     together = _BOTH if set(roles) == set(_BOTH) == noted.first.keys() else ""
-    with trial.budget.search("fields of descriptors"):
-        for role in (*filter(None, [together]), *roles):
-            words = noted.first.get(role[0], {})
-            for candidate in _candidates(words) if words else ():
-                if trial.wrong(Redescribed(role, candidate.change)) == 0:
-                    return [_cause(trial, role, min(words), candidate)]
-    return []
+    return trial.first("fields of descriptors", _repairs(trial, noted, (*filter(None, [together]), *roles)))
+
+
+def _repairs(trial: Trial, noted: Redescribed, roles: Sequence[str]) -> Iterator[Repair]:
+    for role in roles:
+        words = noted.first.get(role[0], {})
+        which = "operands a and b" if role == _BOTH else f"operand {role}"
+        for message, fix, change in _candidates(words) if words else ():
+            statement = trial.launch.kernel._entry.code[min(words)].statement
+            cause = Cause(
+                kind="descriptor",
+                message=f"{which} of the matrix instruction: {message}",
+                location=statement.operand_location(_PLACES[role[0]]),
+                evidence=_EVIDENCE,
+                operand=role[0],
+                fix=fix,
+            )
+            yield Repair(cause=cause, hook=Redescribed(role, change))
 
 
 def suspected(origins: Origins) -> list[str]:
@@ -87,33 +95,24 @@ def suspected(origins: Origins) -> list[str]:
     )
 
 
-def _cause(trial: Trial, role: str, pc: int, candidate: _Candidate) -> Cause:
-    statement = trial.launch.kernel._entry.code[pc].statement
-    location: Location = statement.operand_location(_PLACES[role[0]])
-    which = "operands a and b" if role == _BOTH else f"operand {role}"
-    return Cause(
-        kind="descriptor",
-        message=f"{which} of the matrix instruction: {candidate.message}",
-        location=location,
-        evidence=trial.again(_EVIDENCE),
-        operand=role[0],
-        fix=candidate.fix,
-    )
-
-
 # --- candidates ------------------------------------------------------------------------------------
 
 
 def _candidates(words: Words) -> Iterator[_Candidate]:
-    """Yield other values of the fields, the shortest description first."""
     try:
         first = DescriptorView.of(Descriptor.decode(words[min(words)]))
     except WarpsimError:
         return
     for rewrite, view in of_words(first):
         phrases = differences(first, view, of=" of the descriptor")
-        yield _Candidate(message="; ".join(phrases), fix=remedy(first, view), change=_rewritten(rewrite))
-    yield from _of_bytes()
+        yield _Candidate("; ".join(phrases), remedy(first, view), _rewritten(rewrite))
+    # start addresses in bytes: bits from 14 on are lost, and are the same again after some stages
+    for stages in range(1, _STAGES + 1):
+        yield _Candidate(
+            "the start address in the descriptor is in bytes, not in units of 16: >> 4 is missing",
+            "put (address & 0x3FFFF) >> 4 into bits 13..0",
+            _in_units(stages),
+        )
     yield from _of_steps(words)
 
 
@@ -127,16 +126,6 @@ def _rewritten(rewrite: Rewrite) -> Change:
             return word
 
     return change
-
-
-def _of_bytes() -> Iterator[_Candidate]:
-    """Yield start addresses in bytes: bits from 14 on are lost, and are the same again after some stages."""
-    for stages in range(1, _STAGES + 1):
-        yield _Candidate(
-            message="the start address in the descriptor is in bytes, not in units of 16: >> 4 is missing",
-            fix="put (address & 0x3FFFF) >> 4 into bits 13..0",
-            change=_in_units(stages),
-        )
 
 
 def _in_units(stages: int) -> Change:
@@ -156,19 +145,11 @@ def _of_steps(words: Words) -> Iterator[_Candidate]:
         if step != own:
             shifts = {pc: number * (step - own) // UNIT for number, pc in enumerate(order)}
             yield _Candidate(
-                message=f"the start of the descriptor advances by {own} bytes from step to step where "
-                f"{step} fit",
-                fix=f"add {step} bytes ({step // UNIT} units of 16) in each step",
-                change=_shifted_each(shifts),
+                f"the start of the descriptor advances by {own} bytes from step to step where {step} fit",
+                f"add {step} bytes ({step // UNIT} units of 16) in each step",
+                _shifted_each(shifts),
             )
 
 
 def _shifted_each(shifts: Words) -> Change:
-    return lambda pc, word, turn: _moved(word, shifts.get(pc, 0))
-
-
-def _moved(word: int, units: int) -> int:
-    return word & ~_FIELD | ((word & _FIELD) + units) & _FIELD
-
-
-__all__ = ["Redescribed", "descriptor_causes", "suspected"]
+    return lambda pc, word, turn: word & ~_FIELD | ((word & _FIELD) + shifts.get(pc, 0)) & _FIELD

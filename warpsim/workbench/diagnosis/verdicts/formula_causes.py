@@ -186,7 +186,6 @@ def wrong_if_waited(launch: RepeatedLaunch, reference: str | Reference) -> bool:
 
 
 def _of_types(launch: RepeatedLaunch, found: Equivalence, formulas: Formulas) -> Iterator[Cause]:
-    """Yield arrays of floats that are read as another format."""
     used = sorted({index for each in formulas.found for index in each.term.kinds})
     for held, _ in found.misread:
         for index in used:

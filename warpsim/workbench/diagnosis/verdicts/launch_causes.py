@@ -84,7 +84,8 @@ def order_cause(launch: RepeatedLaunch, first: Attempt) -> Cause | None:
     found = _reported(first)
     if not found:
         return None
-    least, others = _least_rank(launch), _attempts(launch, first, SCHEDULES)
+    opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
+    least, others = (0 if opcodes & _WAITED_FOR else 1), _attempts(launch, first, SCHEDULES)
     with launch.budget.search(_FURTHER):  # until another schedule shows the same mistake in other words
         while not any(rank <= least and cause.fix for rank, cause in found) and (other := next(others, None)):
             found += _reported(other)
@@ -93,20 +94,11 @@ def order_cause(launch: RepeatedLaunch, first: Attempt) -> Cause | None:
 
 
 def _attempts(launch: RepeatedLaunch, first: Attempt, schedules: Sequence[str]) -> Iterator[Attempt]:
-    """Yield executions under further schedules that end within the budget."""
     for schedule in schedules:
         if schedule != first.schedule and launch.budget.allows():
             attempt = launch.again(checks="warn", schedule=schedule)
             if not attempt.cut:
                 yield attempt
-
-
-def _least_rank(launch: RepeatedLaunch) -> int:
-    """Return the rank of the most specific finding that a kernel can have: 0 where it waits for operations
-    whose checks know what is missing, 1 for findings that name two statements.
-    """
-    opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
-    return 0 if opcodes & _WAITED_FOR else 1
 
 
 def _others(best: Cause, found: Sequence[Cause]) -> tuple[str, ...]:
@@ -205,7 +197,6 @@ def _differing(
     expected: Mapping[int, npt.ArrayLike],
     tolerance: float,
 ) -> Cause | None:
-    """Return that an output is another under another schedule, where it is wrong under one of them."""
     first, other = attempts
     for index, wanted in expected.items():
         name, both = launch.name(index), (first.arrays[index], other.arrays[index])
@@ -303,7 +294,6 @@ def origin_causes(launch: RepeatedLaunch, origins: Origins, evidence: str = BY_T
 
 
 def _rank(kind: str) -> int:
-    """Return how little a kind says about the mistake."""
     return _RANKS.index(kind) if kind in _RANKS else len(_RANKS)
 
 

@@ -64,8 +64,8 @@ class OutputError:
         return "; ".join(text for axis in range(self.wrong.ndim) if (text := self._along(axis)))
 
     def _along(self, axis: int) -> str:
-        """Describe the places along an axis."""
-        name = _axis_name(self.wrong.ndim, axis)
+        names = {1: ("element",), 2: ("row", "column")}
+        name = names.get(self.wrong.ndim, tuple(f"axis {at} plane" for at in range(self.wrong.ndim)))[axis]
         hit = self.wrong.any(axis=tuple(other for other in range(self.wrong.ndim) if other != axis))
         places = np.flatnonzero(hit)
         if len(places) == hit.size:
@@ -86,11 +86,6 @@ def _residues(name: str, places: Array, size: int) -> Iterator[str]:
             if np.array_equal(every, places) and len(residues) <= _LISTED:
                 listed = ", ".join(map(str, residues.tolist()))
                 yield f"{name}s {name[0]} with {name[0]} mod {modulus} in {{{listed}}}"
-
-
-def _axis_name(dimensions: int, axis: int) -> str:
-    names = {1: ("element",), 2: ("row", "column")}
-    return names.get(dimensions, tuple(f"axis {at} plane" for at in range(dimensions)))[axis]
 
 
 def output_error(
@@ -128,16 +123,15 @@ def rounding_only(error: OutputError) -> str:
     apart = np.abs(given - wanted) / np.maximum(np.abs(wanted), scale or 1.0)
     if float(apart[error.wrong].max()) > _ROUNDED[error.given.dtype.itemsize]:
         return ""
-    ulps = np.where(error.wrong, np.abs(given - wanted) / _ulp(error.expected), 0.0)
+    codes = np.ascontiguousarray(np.abs(error.expected)).view(f"u{error.expected.dtype.itemsize}")
+    after = (codes + codes.dtype.type(1)).view(error.expected.dtype).astype(np.float64)
+    ulps = np.where(
+        error.wrong,
+        np.abs(given - wanted) / np.asarray(after - np.abs(error.expected.astype(np.float64)), np.float64),
+        0.0,
+    )
     place = np.unravel_index(int(ulps.argmax()), ulps.shape)
     return (
         f"{error.name} differs by rounding only: largest {np.ceil(ulps[place]):.0f} ulp at "
         f"{[int(at) for at in place]}"
     )
-
-
-def _ulp(values: Array) -> npt.NDArray[np.float64]:
-    """Return the distance of each value from the next larger magnitude of its type."""
-    codes = np.ascontiguousarray(np.abs(values)).view(f"u{values.dtype.itemsize}")
-    after = (codes + codes.dtype.type(1)).view(values.dtype).astype(np.float64)
-    return np.asarray(after - np.abs(values.astype(np.float64)), np.float64)

@@ -14,13 +14,13 @@ from typing import Any
 from ....base.errors import WarpsimError
 from ....isa.descriptors.tensor_descriptor import SWIZZLES, TensorDescriptor
 from ....machine.opcodes.tensor.tensor_products import Given
+from ....ptx.statements import InstructionStatement
 from ..descriptors.descriptor_views import DescriptorView, Rewrite, differences, of_words, remedy
 from ..origins.element_origins import Origins
 from ..origins.packing_checks import PackingFinding
 from ..origins.placed_tiles import Fit
 from .launch_causes import Cause, number_of
-from .tensor_hooks import Change, Issue, Place, Reissued
-from .tried_repairs import Trial
+from .tried_repairs import Change, Issue, Place, Reissued, Repair, Trial
 
 _EVIDENCE = (
     "the launch was executed with this in place of what it gives tcgen05.mma: every output is as expected"
@@ -41,6 +41,20 @@ class Candidate:
     fix: str
     change: Change
 
+    def repair(self, statement: InstructionStatement) -> Repair:
+        """Return the launch with it, and the cause at a statement."""
+        place = _OPERANDS.get(self.operand)
+        name = f"operand {self.operand} of the matrix instruction: " if self.operand in ("a", "b") else ""
+        cause = Cause(
+            kind=self.kind,
+            message=f"{name}{self.message}",
+            location=statement.location() if place is None else statement.operand_location(place),
+            evidence=_EVIDENCE,
+            operand="" if self.operand == "idesc" else self.operand,
+            fix=self.fix,
+        )
+        return Repair(cause=cause, hook=Reissued(_tolerant(self.change)))
+
 
 def tensor_causes(trial: Trial, origins: Origins | None = None) -> list[Cause]:
     """Return what of the operands of tcgen05.mma makes every output right when it is another.
@@ -51,11 +65,9 @@ def tensor_causes(trial: Trial, origins: Origins | None = None) -> list[Cause]:
     trial.wrong(noted)
     if not noted.issues:
         return []
-    with trial.budget.search("operands of tcgen05.mma"):
-        for candidate in _candidates(trial, noted.issues, origins):
-            if trial.wrong(Reissued(_tolerant(candidate.change))) == 0:
-                return [_cause(trial, noted.issues[0].pc, candidate)]
-    return []
+    candidates = _candidates(trial, noted.issues, origins)
+    statement = trial.launch.kernel._entry.code[noted.issues[0].pc].statement
+    return trial.first("operands of tcgen05.mma", (each.repair(statement) for each in candidates))
 
 
 def _tolerant(change: Change) -> Change:
@@ -70,23 +82,7 @@ def _tolerant(change: Change) -> Change:
     return changed
 
 
-def _cause(trial: Trial, pc: int, candidate: Candidate) -> Cause:
-    statement = trial.launch.kernel._entry.code[pc].statement
-    operand = candidate.operand
-    place = _OPERANDS.get(operand)
-    name = f"operand {operand} of the matrix instruction: " if operand in ("a", "b") else ""
-    return Cause(
-        kind=candidate.kind,
-        message=f"{name}{candidate.message}",
-        location=statement.location() if place is None else statement.operand_location(place),
-        evidence=trial.again(_EVIDENCE),
-        operand="" if operand == "idesc" else operand,
-        fix=candidate.fix,
-    )
-
-
 def _candidates(trial: Trial, issues: Sequence[Issue], origins: Origins | None) -> Iterator[Candidate]:
-    """Yield what may be wrong: what origins show, the likeliest first."""
     first = issues[0]
     if origins is None:
         yield from _of_words(first)
@@ -106,7 +102,14 @@ def _candidates(trial: Trial, issues: Sequence[Issue], origins: Origins | None) 
         yield from sums
         yield from _of_signs(first)
         yield from _of_types(first)
-        yield from _of_sizes(first)
+        # N and M twice and four times as large, and as small
+        own = first.descriptor
+        for attribute, most in _SIZES.items():
+            given = getattr(own, attribute)
+            for size in (2 * given, given // 2, 4 * given, given // 4):
+                if _N_LEAST <= size <= most:
+                    text = f"{attribute.upper()} is {given} where {size} fits"
+                    yield _of_fields(first, {attribute: size}, text)
 
 
 # --- shared-memory descriptors -----------------------------------------------------------------------
@@ -129,12 +132,10 @@ def _of_fits(trial: Trial, origins: Origins) -> Iterator[Candidate]:
 
 
 def _firsts(findings: Sequence[PackingFinding]) -> list[PackingFinding]:
-    """Return the first finding of each operand."""
     return [*{finding.operand: finding for finding in reversed(findings)}.values()][::-1]
 
 
 def _fix(fit: Fit) -> str:
-    """Return what to put into which bits."""
     if fit.major != fit.given_major:
         bit = 15 if fit.role == "a" else 16
         return f"{'set' if fit.major == 'MN' else 'clear'} bit {bit} of the instruction descriptor"
@@ -161,7 +162,6 @@ def _placed(fits: Mapping[tuple[int, str], Sequence[Fit]]) -> Change:
 
 
 def _set(given: Given, name: str, value: int) -> Given:
-    """Return operands of which a register is another."""
     changed: dict[str, Any] = {name: value}
     return replace(given, **changed)
 
@@ -171,7 +171,6 @@ def _unmoved(fit: Fit) -> TensorDescriptor:
 
 
 def _with_fit(issue: Issue, fit: Fit) -> Given:
-    """Return the operands with the descriptor, and the major, of a fit."""
     word = TensorDescriptor.decode(getattr(issue.given, fit.role))
     right = replace(fit.fits, start_address=word.start_address + fit.moved)
     given = _set(issue.given, fit.role, right.encode())
@@ -240,7 +239,6 @@ def _of_sums(trial: Trial, issues: Sequence[Issue], origins: Origins) -> Iterato
 
 
 def _beginnings(trial: Trial, origins: Origins) -> dict[tuple[int, Place], bool]:
-    """Return which executions are the first of their rows of A and columns of B."""
     order = []
     for given in origins.statements:
         if not {"a", "b"} <= given.keys() or given["a"].tiles is None or given["b"].tiles is None:
@@ -261,7 +259,6 @@ def _beginnings(trial: Trial, origins: Origins) -> dict[tuple[int, Place], bool]
 
 
 def _of_signs(first: Issue) -> Iterator[Candidate]:
-    """Yield other signs of A or B, first of the operand whose signs are flipped."""
     sides = [("a", 13), ("b", 14)]
     for role, bit in sorted(sides, key=lambda side: -getattr(first.descriptor, f"negate_{side[0]}", 0)):
         if first.has(f"negate_{role}"):
@@ -277,7 +274,6 @@ def _of_signs(first: Issue) -> Iterator[Candidate]:
 
 
 def _of_types(first: Issue) -> Iterator[Candidate]:
-    """Yield other types of A, of B, of both, and of D, that the kind has."""
     kind, own = first.form.kind, first.descriptor
     tables = {"a_type": kind.multiplicands, "b_type": kind.multiplicands, "d_type": kind.results}
     for attributes in (("a_type",), ("b_type",), ("a_type", "b_type"), ("d_type",)):
@@ -291,19 +287,7 @@ def _of_types(first: Issue) -> Iterator[Candidate]:
             yield _of_fields(first, fields, f"the type of {what} is {given} where {name} fits")
 
 
-def _of_sizes(first: Issue) -> Iterator[Candidate]:
-    """Yield N and M twice and four times as large, and as small."""
-    own = first.descriptor
-    for attribute, most in _SIZES.items():
-        given = getattr(own, attribute)
-        for size in (2 * given, given // 2, 4 * given, given // 4):
-            if _N_LEAST <= size <= most:
-                text = f"{attribute.upper()} is {given} where {size} fits"
-                yield _of_fields(first, {attribute: size}, text)
-
-
 def _of_fields(first: Issue, fields: Mapping[str, int], text: str) -> Candidate:
-    """Return the candidate of other fields of the instruction descriptor."""
     own = first.descriptor
     places = {own.field(attribute) for attribute in fields}
     puts = [f"{fields[each.attribute] // each.unit} into bits {each.span}" for each in sorted(places)]
@@ -377,7 +361,6 @@ def _id(name: str, value: object) -> Change:
 
 
 def _of_id(side: str, name: str, issues: Sequence[Issue], change: Change) -> Candidate:
-    """Return the candidate of other ids, with the first execution whose id is another."""
     text = ""
     for issue in issues:
         own = getattr(issue.descriptor, name)

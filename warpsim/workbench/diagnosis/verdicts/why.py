@@ -25,11 +25,9 @@ from ....programs.launch.launching import LaunchableKernel
 from ....programs.launch.located_launches import answer_of
 from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
-from .budget import Budget
-from .counterfactuals.argument_causes import exchanged_causes
+from .counterfactuals.argument_causes import exchanged_causes, unstored_elements
 from .counterfactuals.opcode_variants import opcode_variants, other_comparisons
 from .counterfactuals.reverted_mistakes import reverted_mistakes
-from .counterfactuals.unstored_elements import unstored_elements
 from .descriptor_causes import descriptor_causes, suspected
 from .formula_causes import Answered, answered, computes, in_any_order, of_answer, wrong_if_waited
 from .launch_causes import (
@@ -44,7 +42,7 @@ from .launch_causes import (
     unwritten_causes,
 )
 from .output_errors import OutputError, output_error, rounding_only
-from .repeated_launch import Attempt, RepeatedLaunch
+from .repeated_launch import Attempt, Budget, RepeatedLaunch
 from .tensor_causes import tensor_causes
 from .tried_repairs import Trial
 
@@ -138,7 +136,7 @@ class Verdict(Displayed):
     def lines(self) -> Iterator[str]:
         """Yield the verdict first, then what the outputs show, then what else was found."""
         if self.equivalence is not None:
-            yield from self._formula_lines(self.equivalence)
+            yield f"{'formula' if self.causes else 'verdict'}: {self.equivalence}"
         elif self.as_expected:
             outputs = "1 output is" if self.compared == 1 else f"{self.compared} outputs are"
             yield "verdict: nothing is wrong" + f"; {outputs} as expected" * bool(self.compared)
@@ -157,10 +155,6 @@ class Verdict(Displayed):
         if len(self.causes) > 1 + _SYMPTOMS:
             yield f"also: {len(self.causes) - 1 - _SYMPTOMS} more"
         yield from (f"note: {note}" for note in self.notes)
-
-    def _formula_lines(self, equivalence: Equivalence) -> Iterator[str]:
-        """Yield the answer of a reference: the verdict, or beside a cause the formula."""
-        yield f"{'formula' if self.causes else 'verdict'}: {equivalence}"
 
     def document(self) -> dict[str, Any]:
         """Return the same as JSON-ready data."""
@@ -350,12 +344,10 @@ def _error(
 def _agreements(
     launch: RepeatedLaunch, first: Attempt, wanted: Mapping[int, npt.ArrayLike], tolerance: float
 ) -> dict[str, Agreement]:
-    """Return how outputs agree with what is expected, by the name of the argument."""
     return {launch.name(at): agreement(first.arrays[at], value, tolerance) for at, value in wanted.items()}
 
 
 def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:
-    """Return what is wrong where a launch ends with an error, and would be right without it."""
     return (
         _described(trial, error)
         or exchanged_causes(trial)
@@ -364,7 +356,6 @@ def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:
 
 
 def _described(trial: Trial, error: WarpsimError) -> list[Cause]:
-    """Return which descriptor is wrong where an error is of a tile behind a descriptor."""
     text = "" if error.location is None else error.location.text
     if "tcgen05.mma" in text:
         return tensor_causes(trial)
@@ -455,7 +446,6 @@ class _Search:
         return other_comparisons(self._trial(), lambda launch: computes(launch, known.reference))
 
     def _tried(self) -> list[Cause]:
-        """Return what a trial shows, or what is located only."""
         trial = self._trial()
         self._trace()
         if self.origins is None:

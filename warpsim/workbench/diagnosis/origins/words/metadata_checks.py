@@ -7,7 +7,7 @@ serve two tiles. Knows words and lanes; does not know what the words say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from ..anchors import Anchored, agreed_k
 from ..byte_keys import Indices
-from ..loaded_operands import Mask, Operand, extents_in_bytes, row_length, word_text
-from ..modes import mode
+from ..loaded_operands import Mask, Operand, extents_in_bytes, mode, row_length, word_text
 from ..packing_checks import OtherByte, PackingFinding
-from .word_places import BYTES, NAMES, Words, follow_sums, words_of
+from .word_places import NAMES, Words, words_of
 
 _LOOKED = 64  # executions by which an axis is judged
 _LANE_BIT = 2  # the lower bits of a byte's number are of its place in the word
@@ -34,54 +33,28 @@ def word_findings(operand: Operand, a: Anchored | None, b: Anchored | None) -> I
     if words is None:
         return
     yield from _bytes_exchanged(words)
-    yield from _lanes_exchanged(words)
+    # bits of the lane's number that subtract: lanes hold each other's words
+    mask = sum(1 << bit for bit, step in enumerate(words.steps[_LANE_BIT:].tolist()) if step < 0)
+    if mask:
+        message = f"lane l holds the word of {NAMES[words.operand.role]} of lane l xor {mask}"
+        yield PackingFinding.of(words.operand, "metadata lane", message, np.flatnonzero(words.known))
     yield from _other_lanes(words)
     if a is not None:
         partner = b if operand.role == "scale_b" else a
         yield from _other_steps(words, a, agreed_k(a, b), _lines_of(partner))
 
 
-def _found(words: Words, kind: str, message: str, events: npt.NDArray[np.intp]) -> PackingFinding:
-    operand = words.operand
-    return PackingFinding(
-        kind=kind,
-        operand=operand.role,
-        message=message,
-        location=operand.given.location,
-        places=operand.places[events],
-    )
-
-
 def _bytes_exchanged(words: Words) -> Iterator[PackingFinding]:
-    """Yield bytes of the words that are not in order."""
-    order, wrong = _order_of_bytes(words)
+    order, wrong = words.order_of_bytes
     events = np.flatnonzero(wrong.any(axis=1))
     if not events.size:
         return
     lane = int(np.flatnonzero(wrong[events[0]])[0])
     seen = order[events[0], lane].tolist()
     lanes = _lanes_text(np.flatnonzero(wrong.any(axis=0)), wrong.shape[1])
-    yield _found(words, "metadata bytes", f"{_bytes_text(words, lane, seen)} ({lanes})", events)
-
-
-def _order_of_bytes(words: Words) -> tuple[Indices, Mask]:
-    """Return the order of the bytes of each word ``(n, lanes, 4)``, and which words are not in order.
-
-    Bytes that lie together are in order if they ascend. A word of two halves that lie apart is in order if
-    the halves are, and the upper half comes later in the buffer: rows and k ascend in every arrangement.
-    """
-    return words.once("order of bytes", lambda: _order_found(words))
-
-
-def _order_found(words: Words) -> tuple[Indices, Mask]:
-    ascends = (words.byte[..., 1:] >= words.byte[..., :-1]).all(axis=2)
-    if ascends.all():
-        return np.broadcast_to(np.arange(BYTES), words.byte.shape), np.zeros(ascends.shape, np.bool_)
-    whole = words.valid.all(axis=2)
-    order = np.argsort(np.argsort(words.byte, axis=2), axis=2)
-    together = words.byte.max(axis=2) - words.byte.min(axis=2) == BYTES - 1
-    halves = (words.byte[..., 1::2] - words.byte[..., ::2] == 1).all(axis=2)
-    return order, whole & (together | halves) & (order != np.arange(BYTES)).any(axis=2)
+    yield PackingFinding.of(
+        words.operand, "metadata bytes", f"{_bytes_text(words, lane, seen)} ({lanes})", events
+    )
 
 
 def _bytes_text(words: Words, lane: int, seen: list[int]) -> str:
@@ -99,44 +72,33 @@ def _bytes_text(words: Words, lane: int, seen: list[int]) -> str:
     )
 
 
-def _lanes_exchanged(words: Words) -> Iterator[PackingFinding]:
-    """Yield bits of the lane's number that subtract: lanes hold each other's words."""
-    mask = sum(1 << bit for bit, step in enumerate(words.steps[_LANE_BIT:].tolist()) if step < 0)
-    if mask:
-        message = f"lane l holds the word of {NAMES[words.operand.role]} of lane l xor {mask}"
-        yield _found(words, "metadata lane", message, np.flatnonzero(words.known))
-
-
 def _other_lanes(words: Words) -> Iterator[PackingFinding]:
     """Yield lanes that hold another word than the sum says; nothing where most words break it."""
-    if _order_of_bytes(words)[1].any():
+    if words.order_of_bytes[1].any():
         return  # reported above
-    if not follow_sums(words):
+    if not words.follow_sums:
         return
     wrong = (words.valid & (words.byte != words.summed)).any(axis=2)
     found: dict[str, list[int]] = {}
     for event in np.flatnonzero(wrong.any(axis=1)).tolist():
-        found.setdefault(_lane_message(words, event, np.flatnonzero(wrong[event])), []).append(event)
+        lanes = np.flatnonzero(wrong[event])
+        name, texts = NAMES[words.operand.role], list[str]()
+        used = words.uses.used
+        for lane in lanes[:4].tolist():
+            byte = int(np.flatnonzero(words.valid[event, lane])[0])
+            held = int(words.byte[event, lane, byte])
+            other = np.flatnonzero(used[:, byte] & (words.expected[event, :, byte] == held))
+            assert words.operand.buffer is not None
+            where = (
+                f"belongs to lane {int(other[0])}"
+                if other.size
+                else f"is {word_text(words.operand.buffer, held)}"
+            )
+            texts.append(f"the word of {name} in lane {lane} {where}")
+        more = f", and {lanes.size - 4} more lanes" if lanes.size > 4 else ""
+        found.setdefault("; ".join(texts) + more, []).append(event)
     for message, events in found.items():
-        yield _found(words, "metadata lane", message, np.array(events))
-
-
-def _lane_message(words: Words, event: int, lanes: npt.NDArray[np.intp]) -> str:
-    name, texts = NAMES[words.operand.role], list[str]()
-    used = words.uses.used
-    for lane in lanes[:4].tolist():
-        byte = int(np.flatnonzero(words.valid[event, lane])[0])
-        held = int(words.byte[event, lane, byte])
-        other = np.flatnonzero(used[:, byte] & (words.expected[event, :, byte] == held))
-        assert words.operand.buffer is not None
-        where = (
-            f"belongs to lane {int(other[0])}"
-            if other.size
-            else f"is {word_text(words.operand.buffer, held)}"
-        )
-        texts.append(f"the word of {name} in lane {lane} {where}")
-    more = f", and {lanes.size - 4} more lanes" if lanes.size > 4 else ""
-    return "; ".join(texts) + more
+        yield PackingFinding.of(words.operand, "metadata lane", message, np.array(events))
 
 
 def _lanes_text(lanes: npt.NDArray[np.intp], of: int) -> str:
@@ -166,7 +128,7 @@ def _other_steps(words: Words, a: Anchored, k: Indices, lines: int | None) -> It
         byte = _other_byte(words, axis, first, by) if words.operand.role != "e" and axis.steps == 1 else None
         if byte is not None:
             byte = replace(byte, used=int(steps[first]))
-        yield replace(_found(words, "metadata step", message, events), byte=byte)
+        yield replace(PackingFinding.of(words.operand, "metadata step", message, events), byte=byte)
 
 
 def _other_byte(words: Words, axis: _Axis, event: int, by: int) -> OtherByte | None:
@@ -184,7 +146,6 @@ def _other_byte(words: Words, axis: _Axis, event: int, by: int) -> OtherByte | N
 
 
 def _step_count(a: Anchored) -> int:
-    """Return how many k steps of the instruction there are in the buffer of A."""
     rows, columns = _extents(a)
     depth = a.tiles.inner.shape[2]
     size = rows if a.tiles.inner_axis == "rows" else columns
@@ -200,7 +161,6 @@ def _lines_of(anchored: Anchored | None) -> int | None:
 
 
 def _extents(anchored: Anchored) -> tuple[int, int]:
-    """Return the rows and columns of a buffer that tiles come from."""
     operand = anchored.tiles.operand
     assert operand.buffer is not None
     return prod(operand.buffer.shape[:-1]), row_length(operand.buffer, operand.width)
@@ -276,3 +236,39 @@ def _axis(extent: int, at: npt.NDArray[np.intp], unit: int, steps: int, count: i
     if groups < 2 or count % steps or extent % (unit * groups):
         return None
     return _Axis(at=(at // unit) % groups, steps=steps, count=groups, size=unit)
+
+
+def folded_byte_ids(found: Sequence[PackingFinding]) -> list[PackingFinding]:
+    """Return findings in their order, with the same sentence for all steps that read one byte of words in
+    which other bytes are theirs; for A and B alike where the same is true of both.
+    """
+    groups: dict[tuple[str, int, int], set[tuple[int, int]]] = {}
+    for finding in found:
+        if byte := finding.byte:
+            groups.setdefault((finding.operand, *_held(byte)), set()).add((byte.used, byte.own))
+    return [
+        replace(finding, message=_message(finding.operand, finding.byte, groups))
+        if finding.byte is not None
+        else finding
+        for finding in found
+    ]
+
+
+def _held(byte: OtherByte) -> tuple[int, int]:
+    return byte.held, byte.read
+
+
+def _message(operand: str, byte: OtherByte, groups: dict[tuple[str, int, int], set[tuple[int, int]]]) -> str:
+    own = groups[operand, *_held(byte)]
+    both = all(groups.get((role, *_held(byte))) == own for role in ("scale_a", "scale_b"))
+    name = "scales of A and B" if both else NAMES[operand]
+    steps, ids = sorted({used for used, _ in own}), sorted({at for _, at in own})
+    verb = "has" if len(ids) == 1 else "have"
+    return (
+        f"{name} of k step {byte.held} are used in k step{_several(steps)}: byte id {byte.read} is read, "
+        f"where byte id{_several(ids)} of the same words {verb} the right scales"
+    )
+
+
+def _several(numbers: Sequence[int]) -> str:
+    return "s"[: len(numbers) > 1] + " " + ", ".join(map(str, numbers))

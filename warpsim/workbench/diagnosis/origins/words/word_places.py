@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .....isa.fragments import metadata_map
-from ..byte_keys import Indices
-from ..kept_results import Kept
-from ..loaded_operands import Mask, Operand
-from ..modes import mode, modes_of_rows
-from ..operand_bytes import cell_uses
+from ..byte_keys import Indices, cell_uses
+from ..loaded_operands import Kept, Mask, Operand, bits_of, kept_property, sums_of_bits
 
 BYTES = 4  # of a word
+_LEAST = 0.75  # of the bytes follow the sum, or it says nothing
 NAMES = {"e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
 
 
@@ -48,53 +46,56 @@ class Words(Kept):
     base: Indices
     steps: Indices  # (2 + bits of the lane,): what each bit of 4 * lane + byte adds
 
-    @property
+    @kept_property
     def known(self) -> Mask:
         """``(n,)``: executions in which any word comes from the buffer."""
-        return self.once("known", lambda: np.asarray(self.valid.any(axis=(1, 2))))
+        return np.asarray(self.valid.any(axis=(1, 2)))
 
-    @property
+    @kept_property
     def summed(self) -> Indices:
         """``(n, lanes, 4)``: where each byte is by the sum."""
-        return self.once("summed", lambda: self._sums(self.steps))
+        return self._sums(self.steps)
 
-    @property
+    @kept_property
+    def follow_sums(self) -> bool:
+        """Whether most bytes are where the sum says."""
+        wrong = self.valid & (self.byte != self.summed)
+        return bool(wrong.sum() <= (1 - _LEAST) * self.valid.sum())
+
+    @kept_property
+    def order_of_bytes(self) -> tuple[Indices, Mask]:
+        """Return the order of the bytes of each word ``(n, lanes, 4)``, and which words are not in order.
+
+        Bytes that lie together are in order if they ascend. A word of two halves that lie apart is in order
+        if the halves are, and the upper half comes later in the buffer: rows and k ascend in every
+        arrangement.
+        """
+        ascends = (self.byte[..., 1:] >= self.byte[..., :-1]).all(axis=2)
+        if ascends.all():
+            return np.broadcast_to(np.arange(BYTES), self.byte.shape), np.zeros(ascends.shape, np.bool_)
+        whole = self.valid.all(axis=2)
+        order = np.argsort(np.argsort(self.byte, axis=2), axis=2)
+        together = self.byte.max(axis=2) - self.byte.min(axis=2) == BYTES - 1
+        halves = (self.byte[..., 1::2] - self.byte[..., ::2] == 1).all(axis=2)
+        return order, whole & (together | halves) & (order != np.arange(BYTES)).any(axis=2)
+
+    @kept_property
     def expected(self) -> Indices:
         """``(n, lanes, 4)``: where each byte should be; bits that subtract are exchanged places."""
-        return self.once("expected", self._expected)
-
-    def _expected(self) -> Indices:
         steps = self.steps
         expected: Indices = self._sums(np.abs(steps)) + steps[steps < 0].sum()
         return expected
 
     def _sums(self, steps: Indices) -> Indices:
         lanes = self.byte.shape[1]
-        sums = (_bits_of_places(lanes) @ steps).reshape(lanes, BYTES)
-        total: Indices = self.base[:, None, None] + sums
+        total: Indices = self.base[:, None, None] + (bits_of(BYTES * lanes) @ steps).reshape(lanes, BYTES)
         return total
 
-    @property
+    @kept_property
     def first(self) -> Indices:
         """``(n,)``: the first byte of the buffer that an execution reads."""
-        return self.once("first", self._first)
-
-    def _first(self) -> Indices:
         first: Indices = np.where(self.valid, self.byte, np.iinfo(np.int64).max).min(axis=(1, 2))
         return np.where(self.known, first, -1)
-
-
-_LEAST = 0.75  # of the bytes follow the sum, or it says nothing
-
-
-def follow_sums(words: Words) -> bool:
-    """Return whether most bytes are where the sum says."""
-    return words.once("follow sums", lambda: _follow_sums(words))
-
-
-def _follow_sums(words: Words) -> bool:
-    wrong = words.valid & (words.byte != words.summed)
-    return bool(wrong.sum() <= (1 - _LEAST) * words.valid.sum())
 
 
 def words_of(operand: Operand) -> Words | None:
@@ -111,12 +112,7 @@ def _words_of(operand: Operand) -> Words | None:
     if not valid.any():
         return None
     byte = np.where(valid, operand.index, -1)
-    lanes = byte.shape[1]
-    flat, known = byte.reshape(len(byte), -1), valid.reshape(len(byte), -1)
-    bits = _bits_of_places(lanes)
-    steps = np.array([_step(flat, known, bit) for bit in range(bits.shape[1])], np.int64)
-    starts = flat - bits @ steps
-    base = modes_of_rows(starts, known, -1)
+    steps, base = sums_of_bits(byte.reshape(len(byte), -1), valid.reshape(len(byte), -1), -1)
     return Words(operand=operand, uses=uses, byte=byte, valid=valid, base=base, steps=steps)
 
 
@@ -156,22 +152,3 @@ def _uses_of_cells(operand: Operand) -> Uses:
     line[cell[::-1], byte[::-1]] = row[::-1]  # where fields share a byte, the first of them is kept
     k[cell[::-1], byte[::-1]] = chunk[::-1] * depth
     return Uses(used=used, line=line, k=k)
-
-
-def _bits_of_places(lanes: int) -> Indices:
-    """Return ``(4 * lanes, bits)``: the bits of the number of each byte, lowest first."""
-    count = BYTES * lanes
-    bits: Indices = np.arange(count)[:, None] >> np.arange((count - 1).bit_length()) & 1
-    return bits
-
-
-def _step(byte: Indices, valid: Mask, bit: int) -> int:
-    """Return what a bit of the number mostly adds."""
-    count = byte.shape[1] >> bit + 1 << bit + 1  # the others have no partner
-    low, high, known, partner = (
-        part[:, :count].reshape(len(part), -1, 2, 1 << bit)[:, :, half]
-        for part in (byte, valid)
-        for half in (0, 1)
-    )
-    steps = (high - low)[known & partner]
-    return mode(steps) if steps.size else 0

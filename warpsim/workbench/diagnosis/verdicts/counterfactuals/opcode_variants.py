@@ -29,7 +29,7 @@ from .....ptx.symbols import shown_variable
 from ..launch_causes import Cause
 from ..output_errors import OutputError
 from ..repeated_launch import RepeatedLaunch
-from ..tried_repairs import Trial
+from ..tried_repairs import Repair, Trial
 
 _SHARE = 1 / 16  # of an output's elements that are wrong
 _FIRST = ("cvt", "setp", "shr", "mul", "mad", "fma", "add")  # opcodes that are tried first
@@ -59,27 +59,28 @@ def opcode_variants(trial: Trial, errors: Sequence[OutputError], opcodes: Sequen
     if all(error.count < _SHARE * error.wrong.size for error in errors):
         return []
     groups = [group for group in _groups(trial.launch) if not opcodes or group.opcode in opcodes]
-    with trial.budget.search("other forms of statements"):
-        for group in groups:
-            for other in _other_forms(group.opcode, group.modifiers):
-                launch = _launch_with_variant(trial.launch, group, other) if trial.budget.allows() else None
-                if launch is not None and trial.wrong_of(launch) == 0:
-                    return [_cause(trial, group, ".".join((group.opcode, *other)))]
-    return []
+    return trial.first("other forms of statements", _variants(trial, groups))
 
 
-def _cause(trial: Trial, group: _Group, other: str) -> Cause:
-    first, *others = group.places
-    count = len(group.places)
-    where = f" in {count} statements" if count > 1 else ""
-    return Cause(
-        kind="statement",
-        message=f"with {other} in the place of {group.mnemonic}{where} every output is as expected",
-        location=first,
-        evidence=trial.again(_EVIDENCE),
-        fix=f"use {other}",
-        also=tuple(("another statement of the form", place) for place in others[:_LISTED]),
-    )
+def _variants(trial: Trial, groups: Sequence[_Group]) -> Iterator[Repair]:
+    for group in groups:
+        first, *others = group.places
+        where = f" in {len(group.places)} statements" if others else ""
+        for form in _other_forms(group.opcode, group.modifiers):
+            other = ".".join((group.opcode, *form))
+            changes = dict.fromkeys(group.places, (group.mnemonic, other))
+            launch = _with_changes(trial.launch, changes) if trial.budget.allows() else None
+            if launch is not None:
+                cause = Cause(
+                    kind="statement",
+                    message=f"with {other} in the place of {group.mnemonic}{where} every output is "
+                    "as expected",
+                    location=first,
+                    evidence=_EVIDENCE,
+                    fix=f"use {other}",
+                    also=tuple(("another statement of the form", place) for place in others[:_LISTED]),
+                )
+                yield Repair(cause=cause, launch=launch)
 
 
 # --- statements ------------------------------------------------------------------------------------
@@ -115,13 +116,11 @@ def _own(launch: RepeatedLaunch) -> Iterator[Record]:
 
 
 def _pure(opcode: str) -> list[Row]:
-    """Return the rows of an opcode that compute lane by lane."""
     return [row for row in rows_of(opcode) if not isinstance(row, Effect)]
 
 
 @cache
 def _forms(opcode: str) -> tuple[Modifiers, ...]:
-    """Return the modifiers of every form of an opcode that computes lane by lane."""
     return tuple(dict.fromkeys(written for row in _pure(opcode) for written in row.by_modifiers))
 
 
@@ -203,7 +202,6 @@ def _compared(launch: RepeatedLaunch) -> Iterator[list[InstructionStatement]]:
 def _decided_otherwise(
     launch: RepeatedLaunch, statements: Sequence[InstructionStatement]
 ) -> Iterator[_Comparison]:
-    """Yield other comparisons of a line."""
     forms = {each.modifiers for each in statements if each.modifiers[0] in _TURNED}
     for word, *more in sorted(forms):
         old, new = (".".join(("setp", name, *more)) for name in (word, _TURNED[word]))
@@ -248,12 +246,6 @@ def _numbers(launch: RepeatedLaunch) -> list[tuple[str, str, int]]:
 
 
 # --- the text --------------------------------------------------------------------------------------
-
-
-def _launch_with_variant(launch: RepeatedLaunch, group: _Group, other: Modifiers) -> RepeatedLaunch | None:
-    """Return the launch of a text with another form; None where the text is not legal then."""
-    texts = group.mnemonic, ".".join((group.opcode, *other))
-    return _with_changes(launch, dict.fromkeys(group.places, texts))
 
 
 def _with_changes(launch: RepeatedLaunch, changes: Changes) -> RepeatedLaunch | None:

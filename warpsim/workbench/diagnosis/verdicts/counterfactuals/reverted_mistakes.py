@@ -23,12 +23,10 @@ from .....sums.execution.pipeline import execute_inputs
 from ...library.mistake import SPELLED, Mistake
 from ...library.setting import Setting
 from ...search.cases import setting_of
-from ...solving.mapped_mistakes import bare_mistake, named_mistake, permutations
-from ...solving.other_causes import byte_places, other_causes
+from ...solving.other_causes import bare_mistake, byte_places, named_mistake, other_causes, permutations
 from ...solving.solving import Explanation
 from ..launch_causes import Cause, along, chain_to, traced
-from ..matrix_hooks import MatrixHook
-from ..tried_repairs import Trial
+from ..tried_repairs import MatrixHook, Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (
