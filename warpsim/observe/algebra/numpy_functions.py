@@ -69,7 +69,7 @@ def of_ufunc(t: Trace, function: Any, method: str, args: Sequence[Any], more: di
 
 
 def _keys(a: Shadow) -> Keys:
-    """Return the keys of an operand; of a scout one of them, since nobody reads the result's."""
+    """Return the keys of an operand; of a scout the first alone, since the result's are not read."""
     return np.asarray(a.keys[(slice(0, 1),) * a.ndim] if a.trace.scouting else a.keys)
 
 
