@@ -10,7 +10,7 @@ import pytest
 from tests.helpers import ptxas, ptxas_record
 from tests.helpers.agreement import Report, compare, forms_of, rejection, sample_mnemonics, sample_operands
 from tests.helpers.differences import LENIENCES, STRICTNESSES, Lenience, Strictness
-from tests.helpers.families import usual
+from tests.helpers.families import sample, usual
 from tests.helpers.mutations import DECLARATIONS, legal_operands, spelled
 from warpsim import Instruction
 from warpsim.isa.architectures import ARCHITECTURES
@@ -107,7 +107,7 @@ def representatives(target: str) -> list[Instruction]:
     return [form for form in chosen.values() if not form.rounding]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", sample(TARGETS, 3))
 def test_versions(target: str) -> None:
     random = Random(f"versions {SEED} {target}")
     forms = representatives(target)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.helpers import kernel_cases
 from tests.helpers.compilation import loops_at_once, no_loops
-from tests.helpers.families import usual
+from tests.helpers.families import sample, usual
 from tests.helpers.kernel_products import Case
 from warpsim.base.errors import WarpsimError
 from warpsim.machine.grid import Launch, sizes_of
@@ -102,7 +102,7 @@ def texts(file: str) -> list[str]:
     return ["\n".join(lines), *without]
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", sample(KERNELS, 2))
 def test_the_same_is_said_and_known(name: str) -> None:
     """A kernel as it is under two schedules, and without a statement under one of them in turn."""
     case = kernel_cases.case(name)
