@@ -20,7 +20,7 @@ SLOW = {"recursion", "product_tiled", "interpreter"}  # one lane at a time takes
     ("run", "target", "option"),
     [
         pytest.param(run, *how, id="-".join((run.name, *how)))
-        for number, run in sample(enumerate(c_kernels.runs()), 2)
+        for number, run in sample(enumerate(c_kernels.runs()), 3)
         for how in sample(COMPILED, 2, number // 2)
     ],
 )

@@ -218,7 +218,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("checks", ["off", "warn"])
-@pytest.mark.parametrize("seed", range(usual(5, 10)))
+@pytest.mark.parametrize("seed", range(usual(3, 10)))
 def test_programs_with_guards_and_loads(
     seed: int, checks: str, ran: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

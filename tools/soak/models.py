@@ -1,9 +1,10 @@
 """Compare golden models in C with the kernels, on many dot products of every program of a rule.
 
-    python -m tools.soak.models [--dots N] [--only TEXT] [--reference N] [--json FILE]
+    python -m tools.soak.models [--dots N] [--only TEXT] [--reference N] [--machine NAME] [--json FILE]
 
-Every distinct arithmetic of every form on every target is compiled once, by gcc and clang in turn, strictly
-and with a trap for undefined behaviour. It computes raw random bits, each kind of corner of
+Every distinct arithmetic of every form on every target is compiled strictly for each machine that is here:
+by gcc and clang, for 32 bits, and for big endian under qemu-user, with sanitizers for addresses and undefined
+behaviour (of qemu-user without addresses). It computes raw random bits, each kind of corner of
 tests/helpers/nasty.py, and, of formats of up to 8 bits, every pair of codes of A and B, in changing places of
 the sum, beside each C of a catalogue (of wider pairs than 12 bits each fifth). The kernels compute the same,
 and the reference the first of each batch. Exit code 1 where a code differs.
@@ -11,18 +12,18 @@ and the reference the first of each batch. Exit code 1 where a code differs.
 
 from __future__ import annotations
 
-import ctypes
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product as pairs
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import click
 import numpy as np
@@ -42,10 +43,38 @@ from warpsim.workbench.models.c_model import declared_field
 
 Array = npt.NDArray[Any]
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-function")
-COMPILERS = (
-    ("gcc", *STRICT, "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
-    ("clang", *STRICT, "-fsanitize=undefined", "-fsanitize-trap=undefined"),
-)
+SANE = ("-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+TRAPS = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-static")
+
+
+class Machine(NamedTuple):
+    """A compiler with its options, what runs its programs, and the byte order of those."""
+
+    compiler: tuple[str, ...]
+    runs: tuple[str, ...] = ()
+    order: Literal["<", ">"] = "<"
+
+    def is_here(self) -> bool:
+        """Whether an empty program can be built and run."""
+        names = (self.compiler[0], *self.runs)
+        with tempfile.TemporaryDirectory() as folder:
+            return all(map(shutil.which, names)) and self.build("int main(void) { return 0; }", Path(folder))
+
+    def build(self, source: str, folder: Path) -> bool:
+        """Compile a source to the program ``model``; return whether that succeeds."""
+        (folder / "model.c").write_text(source, encoding="utf-8")
+        command = [*self.compiler, *STRICT, "-o", "model", "model.c"]
+        ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        print(ended.stderr, end="", file=sys.stderr)
+        return ended.returncode == 0
+
+
+MACHINES = {
+    "gcc": Machine(("gcc", *SANE)),
+    "clang": Machine(("clang", *SANE)),
+    "32 bits": Machine(("gcc", "-m32", *SANE)),
+    "big endian": Machine(("s390x-linux-gnu-gcc", *TRAPS), ("qemu-s390x",), ">"),
+}
 NARROW = 8  # bits of formats whose pairs of codes are all tried
 _BATCH = 20_000
 
@@ -78,48 +107,56 @@ def programs() -> dict[Program, list[Instruction]]:
 
 
 def source_of(program: Program) -> str:
-    """Return C with a function ``many``, which computes dot products side by side."""
+    """Return a program in C that reads the codes of dot products, one after the other, and writes their D."""
     dot = DotProduct("model", program)
-    arrays = [f"const {dot.word} *{each.name}" for each in program.inputs]
-    given = [
-        f"{each.name} + at * {each.count}" if each.count > 1 else f"{each.name}[at]"
-        for each in program.inputs
-    ]
-    header = ["#include <stdint.h>", "typedef struct {", *map(declared_field, dot.fields), "} model_trace;"]
-    loop = [
-        f"void many(long count, {', '.join(arrays)}, {dot.word} *d) {{",
-        "  long at;",
-        f"  for (at = 0; at < count; at++) d[at] = model_dot({', '.join(given)}, 0);",
+    header = ["#include <stdint.h>", "#include <stdio.h>"]
+    header += ["typedef struct {", *map(declared_field, dot.fields), "} model_trace;"]
+    given = [each.name if each.count > 1 else f"{each.name}[0]" for each in program.inputs]
+    main = [
+        "int main(void) {",
+        *(f"  {dot.word} {each.name}[{each.count}];" for each in program.inputs),
+        f"  {dot.word} d;",
+        "  for (;;) {",
+        *(
+            f"    if (fread({each.name}, sizeof d, {each.count}, stdin) != {each.count}) return 0;"
+            for each in program.inputs
+        ),
+        f"    d = model_dot({', '.join(given)}, 0);",
+        "    if (!fwrite(&d, sizeof d, 1, stdout)) return 1;",
+        "  }",
         "}",
     ]
-    return "\n".join([*header, f"{dot.prototype};", *dot.functions(), *dot.body(), *loop]) + "\n"
+    return "\n".join([*header, f"{dot.prototype};", *dot.functions(), *dot.body(), *main]) + "\n"
 
 
-def compiled(source: str, folder: Path, compiler: tuple[str, ...]) -> Any:
-    """Return ``many`` of a source."""
-    (folder / "model.c").write_text(source, encoding="utf-8")
-    library = folder / "model.so"
-    subprocess.run([*compiler, "-shared", "-fPIC", "-o", library, "model.c"], cwd=folder, check=True)
-    return ctypes.CDLL(str(library)).many
+Model = Callable[[Array], Array]
 
 
-def model_codes(many: Any, program: Program, form: Instruction, dots: nasty.Dots) -> Array:
-    """Return D of dot products as the model computes it."""
+def compiled(source: str, folder: Path, machine: Machine) -> Model:
+    """Return a function from rows of words, the inputs of dot products, to their D."""
+    if not machine.build(source, folder):
+        raise RuntimeError(f"{machine.compiler[0]} refuses the model")
+    command = [*machine.runs, str(folder / "model")]
+
+    def run(words: Array) -> Array:
+        kind = words.dtype.newbyteorder(machine.order)
+        ended = subprocess.run(command, input=words.astype(kind).tobytes(), capture_output=True, check=False)
+        if ended.returncode:
+            raise RuntimeError(f"{' '.join(machine.compiler)}: {ended.stderr.decode()[:2000]}")
+        return np.frombuffer(ended.stdout, kind).astype(words.dtype)
+
+    return run
+
+
+def words_of(program: Program, form: Instruction, dots: nasty.Dots) -> Array:
+    """Return the inputs of dot products, those of each in a row."""
     word = np.uint64 if max(form.a.bits, form.d.bits) > 32 else np.uint32
     width = form.stored_k // form.scale_chunks if form.scale else 1
     given = [
-        np.ascontiguousarray(
-            np.repeat(getattr(dots, each.name), width, axis=1)
-            if each.name.startswith("scale")
-            else getattr(dots, each.name),
-            word,
-        )
-        for each in program.inputs
+        np.repeat(codes, width, axis=1) if name.startswith("scale") else codes.reshape(len(dots), -1)
+        for name, codes in ((each.name, getattr(dots, each.name)) for each in program.inputs)
     ]
-    d = np.zeros(len(dots), word)
-    pointers = [ctypes.c_void_p(each.ctypes.data) for each in (*given, d)]
-    many(ctypes.c_long(len(dots)), *pointers)
-    return d
+    return np.concatenate([each.astype(word) for each in given], axis=1)
 
 
 def every_pair(form: Instruction) -> Iterator[nasty.Dots]:
@@ -150,23 +187,28 @@ def batches(form: Instruction, dots: int) -> Iterator[tuple[str, nasty.Dots]]:
     yield from (("pairs", each) for each in every_pair(form))
 
 
-def compare(program: Program, forms: list[Instruction], many: Any, dots: int, referenced: int = 0) -> Result:
-    """Compare a compiled program with the kernels, and a few of each batch with the reference."""
+def compare(
+    program: Program, forms: list[Instruction], models: Mapping[str, Model], dots: int, referenced: int = 0
+) -> Result:
+    """Compare a program on each machine with the kernels, and a few of each batch with the reference."""
     form = forms[0]
     rule, rng = rule_for(form), np.random.default_rng(2)
     result, started = Result(nasty.name(form), type(rule).__name__, len(forms)), time.monotonic()
     for kind, batch in batches(form, dots):
-        operands = nasty.operands(form, batch, rng)
-        found, expected = model_codes(many, program, form, batch), numerics.compute(operands, rule).ravel()
+        operands, words = nasty.operands(form, batch, rng), words_of(program, form, batch)
+        expected = numerics.compute(operands, rule).ravel()
         few = numerics.cases(operands, slice(referenced))
         slow = reference.compute(few, rule).ravel() if referenced else expected[:0]
-        wrong = np.flatnonzero(found != expected)
         setattr(result, kind, getattr(result, kind) + len(batch))
         result.referenced += len(slow)
-        result.differences += len(wrong) + int((slow != found[: len(slow)]).sum())
-        if len(wrong) and not result.first:
-            text = nasty.difference(form, operands, found.reshape(-1, 1, 1), expected.reshape(-1, 1, 1))
-            result.first = f"{kind}: {text}"
+        result.differences += int((slow != expected[: len(slow)]).sum())
+        for machine, model in models.items():
+            found = model(words)
+            wrong = int((found != expected).sum())
+            result.differences += wrong
+            if wrong and not result.first:
+                text = nasty.difference(form, operands, found.reshape(-1, 1, 1), expected.reshape(-1, 1, 1))
+                result.first = f"{machine}, {kind}: {text}"
     result.seconds = time.monotonic() - started
     return result
 
@@ -185,20 +227,30 @@ def lines(results: list[Result]) -> Iterator[str]:
 @click.option("--dots", default=100_000, show_default=True, help="Random dot products of each program.")
 @click.option("--reference", "referenced", default=20, show_default=True, help="Of each batch, by reference.")
 @click.option("--only", default="", help="Only programs whose first form contains this text.")
+@click.option(
+    "--machine", "names", multiple=True, type=click.Choice(list(MACHINES)), help="Those that are here."
+)
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the numbers here as well.")
-def main(dots: int, referenced: int, only: str, path: Path | None) -> None:
+def main(dots: int, referenced: int, only: str, names: tuple[str, ...], path: Path | None) -> None:
     """Run the command."""
     results = list[Result]()
     chosen = [(each, forms) for each, forms in programs().items() if only in nasty.name(forms[0])]
-    for number, (program, forms) in enumerate(chosen):
-        with tempfile.TemporaryDirectory() as folder:
-            many = compiled(source_of(program), Path(folder), COMPILERS[number % 2])
-            results.append(compare(program, forms, many, dots, referenced))
-        print(f"{number + 1} of {len(chosen)}: {results[-1]}", file=sys.stderr, flush=True)
-    print("\n".join(lines(results)))
+    here = {name: MACHINES[name] for name in names or MACHINES if MACHINES[name].is_here()}
+    if missing := set(names or MACHINES) - set(here):
+        print(f"not here: {', '.join(sorted(missing))}", file=sys.stderr)
+    for number, (program, forms) in enumerate(chosen, 1):
+        with tempfile.TemporaryDirectory() as scratch:
+            models = dict[str, Model]()
+            for place, (name, machine) in enumerate(here.items()):
+                folder = Path(scratch) / str(place)
+                folder.mkdir()
+                models[name] = compiled(source_of(program), folder, machine)
+            results.append(compare(program, forms, models, dots, referenced))
+        print(f"{number} of {len(chosen)}: {results[-1]}", file=sys.stderr, flush=True)
+    print(f"machines: {', '.join(here)}", *lines(results), sep="\n")
     if path is not None:
         path.write_text(json.dumps([vars(each) for each in results], indent=1) + "\n", encoding="utf-8")
-    sys.exit(any(each.differences for each in results))
+    sys.exit(not here or any(each.differences for each in results))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def model(source: Annotated[MnemonicOrNone, Option(metavar="MNEMONIC")] = None, 
     NAME.hpp          the same with std::array
     NAME_check.c      runs NAME_cases.h: corner cases with the D of the kernels
     NAME_bench.h, .c  corner cases made at run time, coverage counters, a scoreboard
-                      that names the mistake of a unit
+                      that names the mistake of a unit; NAME_tables.h: its data
     NAME.sv           the model by DPI-C, and modules that check a unit
     NAME_unit.sv      the unit, to be replaced; NAME_tb.sv runs it; NAME_dpi.c
     Makefile          make check, make bench (Verilator 5); CMakeLists.txt: check

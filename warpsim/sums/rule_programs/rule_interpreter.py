@@ -31,7 +31,7 @@ CUTS = {  # modes of a cut as those of rounding
     "halves up": "ra",
     "away": "away",
 }
-_TO_NEAREST = ("rn", "ra")  # of which too large is Inf
+TO_NEAREST = ("rn", "ra")  # of which too large is Inf
 
 
 class Number(NamedTuple):
@@ -259,7 +259,7 @@ def _rounded(
         return special
     if flushes and _is_subnormal(total, unit, element):
         return 0
-    mode, overflows = rounding or ("rn" if output.nearest else "rz"), rounding in ("", *_TO_NEAREST)
+    mode, overflows = rounding or ("rn" if output.nearest else "rz"), rounding in ("", *TO_NEAREST)
     code = code_of(total, unit, element, output.precision, mode, overflows)
     return code | element.sign_bit if total < 0 and code else code
 

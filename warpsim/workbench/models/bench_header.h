@@ -18,7 +18,8 @@ const char *@NAME@_line(void);
 /* End the scoreboard: lines of the totals, of the mistakes that give every output, of the bins that were missed. */
 void @NAME@_end(void);
 
-/* A dot product with a mistake: 1 to the number of mistakes; 0 is none. */
+/* A dot product with a mistake: 1 to the number of mistakes; 0 is none. values, or 0, are its intermediates as
+   integers, in the order of @NAME@_trace: those of the rule's steps, so that a mistake of other steps shows none. */
 @PLANTED@;
 int @NAME@_mistakes(void);
 const char *@NAME@_mistake(int mistake);
@@ -27,8 +28,7 @@ const char *@NAME@_mistake(int mistake);
 void @NAME@_element(int element, @INPUTS@, @CODE_OUTPUTS@);
 void @NAME@_put(int element, @WORD@ code, @WORD@ *d);
 
-/* Intermediates as integers, in the order of @NAME@_trace, and the name of each. */
-void @NAME@_flat(const @NAME@_trace *trace, int64_t *values);
+/* The name of an intermediate. */
 const char *@NAME@_intermediate(int intermediate);
 
 #ifdef __cplusplus

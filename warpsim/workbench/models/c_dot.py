@@ -12,13 +12,12 @@ from itertools import pairwise
 from ...isa.formats import FORMATS
 from ...sums.rule_programs.rule_operations import Operation, Program, Value
 from ...sums.rule_programs.rule_templates import LOWEST
-from ...sums.rule_programs.value_ranges import SPARE, Part, ranges_of
+from ...sums.rule_programs.value_ranges import Part, ranges_of
 from .c_parts import (
     CUT,
     LENGTH,
     SPECIAL,
     c_int,
-    c_name,
     constant,
     ieee_sum,
     multiplication,
@@ -29,17 +28,7 @@ from .c_parts import (
 )
 
 _MOST = 1 << 62  # of a sum in int64_t
-_MODES = {"rn": 0, "rz": 1, "rm": 2, "rp": 3, "ra": 4}
-_MOST_KEPT = 48  # fraction bits of a wrong program
-_SUBNORMALS = {  # what a wrong program reads of a subnormal number, whose magnitude is below the hidden bit
-    "zero": "{x}.m = 0, {x}.live = 0",
-    "raised": "{x}.m += {x}.m == {hidden} - 1",
-    "leading": "for (; {x}.m && {x}.m < {hidden}; {x}.m <<= 1) {x}.e--",
-}
-_ALIGNED_BY = {  # a product by its leading bit; {unity} is 1
-    "carried": "",
-    "leading": "for (; {x}.m && {x}.m < {unity}; {x}.m <<= 1) {x}.e--;",
-}
+_MODES = {"rn": 0, "rz": 1, "rm": 2, "rp": 3}
 
 
 @dataclass(frozen=True)
@@ -56,14 +45,12 @@ class Field:
 class DotProduct:
     """The C of one program: ``functions`` and ``body`` of NAME.c, ``fields`` of NAME_trace in NAME.h.
 
-    ``word`` is the C type of a code. Raises OverflowError where a sum needs more than 63 bits; of a wrong
-    program, not ``bounded``, terms far above the alignment are cut to 2**55 units.
+    ``word`` is the C type of a code. Raises OverflowError where a sum needs more than 63 bits.
     """
 
-    def __init__(self, name: str, program: Program, *, bounded: bool = True) -> None:
-        self.name, self.program, self.ranges = name, program, ranges_of(program, bounded=bounded)
-        self.bounded = bounded
-        for at in program.named("cut", "total") if bounded else ():
+    def __init__(self, name: str, program: Program) -> None:
+        self.name, self.program, self.ranges = name, program, ranges_of(program)
+        for at in program.named("cut", "total"):
             _check_width(at.result, self.ranges.units[at.result])
         for at in program.named("sum"):
             _check_width(at.result, self.ranges.parts[at.result][0].most)
@@ -217,10 +204,6 @@ class DotProduct:
     def _read(self, at: Operation, codes: str) -> Iterator[str]:
         place = "[i]" if any(each.name == codes and each.count > 1 for each in self.program.inputs) else ""
         yield f"{self._loop(at.result)} {at.result}[i] = read_{at.given[0]}({codes}{place});"
-        if at.given[1:]:
-            hidden, x = constant(1 << FORMATS[at.given[0]].fraction_bits), f"{at.result}[i]"
-            change = _SUBNORMALS[at.given[1]].format(x=x, hidden=hidden)
-            yield f"{self._loop(at.result)} if ({x}.m < {hidden}) {{ {change}; }}"
 
     def _zero(self, at: Operation) -> Iterator[str]:
         fields = ("m", *(("h",) if self.wide else ()), "e", "negative", "kind", "live")
@@ -228,16 +211,6 @@ class DotProduct:
 
     def _mul(self, at: Operation, left: str, right: str) -> Iterator[str]:
         yield f"{self._loop(at.result)} {at.result}[i] = mul({left}[i], {right}[i]);"
-        if at.given:
-            (part,) = self.ranges.parts[at.result]
-            if self.wide or part.most >= 1 << 62:
-                raise OverflowError(f"{at.result}: products of {part.most.bit_length()} bits")
-            x, unity = f"{at.result}[i]", constant(1 << part.fraction)
-            yield f"{self._loop(at.result)} {{"
-            yield f"  {x}.m <<= {SPARE};"
-            yield f"  for (; {x}.m >> {part.fraction + 1}; {x}.m >>= 1) {x}.e++;"
-            yield f"  {_ALIGNED_BY[at.given[0]].format(x=x, unity=unity)}"
-            yield "}"
 
     def _bits(self, at: Operation, left: str, right: str) -> Iterator[str]:
         sign = "^" if at.given[0] == "xor" else "&"
@@ -261,8 +234,7 @@ class DotProduct:
             yield f"  if ({to}.m == 0) {to}.e = {element.minimum_exponent};"
         else:
             yield f"  const int scale = {part.fraction};"
-            mode = _MODES[at.given[1]] if at.given[1:] else 0
-            rounded = f"ieee({numbers} + i, &scale, 1, {mode}, {_ieee_arguments(element.name)})"
+            rounded = f"ieee({numbers} + i, &scale, 1, 0, {_ieee_arguments(element.name)})"
             yield f"  {to} = read_{element}({rounded});"
         yield "}"
 
@@ -306,22 +278,13 @@ class DotProduct:
 
     def _top(self, at: Operation, numbers: str, of: str) -> Iterator[str]:
         yield f"{at.result} = {self._constant_name(at) or c_int(at.given[0])};"
-        live = f"{of}[i].live"
-        if at.given[1:]:
-            zeros, places = (*at.given[1:], None)[:2]
-            which = f"{of}[i].m == 0" + ("" if zeros == "all" else f" && {of}[i].negative")
-            if places is not None:
-                which += f" && i >= {places[0]} && i <= {places[-1]}"
-            live = f"({live} || ({which}))"
-        larger = f"{live} && {numbers}[i].e > {at.result}"
+        larger = f"{of}[i].live && {numbers}[i].e > {at.result}"
         yield f"{self._loop(numbers)} if ({larger}) {at.result} = {numbers}[i].e;"
 
     def _int(self, at: Operation) -> Iterator[str]:
         yield f"{at.result} = {at.given[0]};"
 
     def _add(self, at: Operation, exponent: str) -> Iterator[str]:
-        if at.given[0] < -_MOST_KEPT:
-            raise OverflowError(f"{at.result}: {-at.given[0]} fraction bits")
         yield f"{at.result} = {exponent} {'-' if at.given[0] <= 0 else '+'} {self._constant_name(at)};"
 
     def _max(self, at: Operation, x: str, y: str) -> Iterator[str]:
@@ -338,11 +301,7 @@ class DotProduct:
         for fraction, count in _runs(self.ranges.parts[numbers]):
             last = first + count
             given = f"({numbers}[i], {unit} - {numbers}[i].e + {c_int(fraction)})"
-            value = f"cut_{'' if self.bounded else 'far_'}{c_name(at.given[0])}{given}"
-            if at.given[1:]:
-                _, other, place = (*at.given, -1)[:3]
-                at_place = place % self.ranges.count(numbers)
-                value = f"i == {at_place} ? cut_far_{c_name(other)}{given} : {value}"
+            value = f"cut_{at.given[0]}{given}"
             yield f"for (i = {first}; i < {last}; i++) {at.result}[i] = {value};"
             first = last
 
@@ -350,21 +309,12 @@ class DotProduct:
         count = self.ranges.count(self.program.by_result[units].values[0])
         yield f"{at.result} = 0;"
         yield f"for (i = 0; i < {count}; i++) {at.result} += {units}[i];"
-        if at.given:
-            yield f"if ({at.result} == 1 || {at.result} == -1) {at.result} = 0;"
 
     def _round(self, at: Operation, total: str, unit: str, numbers: str) -> Iterator[str]:
         yield f"special_{at.result} = special({numbers}, {self.ranges.count(numbers)});"
-        output, mode, flushes = (*at.given, "", False)[:3]
-        yield f"{at.result} = {rounding_name(output, mode)}({total}, {unit}, special_{at.result});"
-        if flushes:
-            length = f"length({total} < 0 ? (uint64_t)-{total} : (uint64_t){total})"
-            small = f"{length} + {unit} <= {c_int(FORMATS[output.format].minimum_exponent)}"
-            yield f"if (!special_{at.result} && {small}) {at.result} = 0;"
+        yield f"{at.result} = {rounding_name(at.given[0])}({total}, {unit}, special_{at.result});"
 
     def _ieee(self, at: Operation, numbers: str) -> Iterator[str]:
-        if at.given[2:]:
-            raise OverflowError(f"{at.result}: results are not seen before they are rounded")
         scales = [part.fraction for part in self.ranges.parts[numbers] for _ in range(part.count)]
         yield "{"
         yield f"  const int scale[{len(scales)}] = {{{', '.join(map(str, scales))}}};"
@@ -373,17 +323,11 @@ class DotProduct:
         yield "}"
 
     def _wrap(self, at: Operation, total: str) -> Iterator[str]:
-        bits, clamps, width = (*at.given, 0)[:3]
+        bits, clamps = at.given
         most = (1 << bits - 1) - 1
-        if clamps:
-            value = f"{total} > {most} ? {most} : {total} < -{most} - 1 ? -{most} - 1 : {total}"
-        elif width:  # sign extended
-            half, mask = constant(most + 1), constant(2 * most + 1)
-            value = f"(((uint64_t){total} + {half}) & {mask}) - {half}"
-        else:
-            value = total
-        yield f"{at.result} = (uint64_t)({value});"
-        yield f"{at.result} &= {constant((1 << (width or bits)) - 1)};"
+        clamped = f"{total} > {most} ? {most} : {total} < -{most} - 1 ? -{most} - 1 : {total}"
+        yield f"{at.result} = (uint64_t)({clamped if clamps else total});"
+        yield f"{at.result} &= {constant((1 << bits) - 1)};"
 
 
 _WORDS = {

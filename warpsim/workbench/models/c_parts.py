@@ -45,33 +45,6 @@ static int64_t cut_zero(number n, int32_t down) {
   return n.negative ? -(int64_t)m : (int64_t)m;
 }"""
 
-_FAR_CUT = """/* A number cut by the mode "@mode"; at most 2**55 units. */
-static int64_t cut_far_@name(number n, int32_t down) {
-  uint64_t m = n.m, kept = 0, rest = 1, half = 2;
-  if (m == 0 || n.kind) return 0;
-  if (down <= 0) {
-    kept = down < -55 || m >> (55 + down) ? UINT64_C(1) << 55 : m << -down;
-    rest = 0;
-  } else if (down <= 63) {
-    kept = m >> down;
-    rest = m & ((UINT64_C(1) << down) - 1);
-    half = UINT64_C(1) << (down - 1);
-  }
-  (void)half, (void)rest;
-  @change;
-  return n.negative ? -(int64_t)kept : (int64_t)kept;
-}"""
-_CHANGES = {
-    "zero": "(void)rest",
-    "down": "kept += rest && n.negative",
-    "up": "kept += rest && !n.negative",
-    "nearest": "kept += rest > half || (rest == half && (kept & 1))",
-    "halves up": "kept += rest >= half",
-    "away": "kept += rest != 0",
-    "sticky": "kept |= rest != 0",
-    "coarse": "kept -= kept & 1",
-}
-
 SPECIAL = """/* What Inf and NaN make of a sum: 0 nothing, 1 +Inf, 2 -Inf, 3 NaN. */
 static int32_t special(const number *x, int count) {
   int32_t found = 0;
@@ -95,7 +68,7 @@ static int32_t length(uint64_t m) {
   return m ? n + 1 : n;
 }"""
 
-_IEEE = """typedef struct {
+WIDE = """typedef struct {
   uint64_t h, l;
 } wide;
 
@@ -145,10 +118,12 @@ static wide minus(wide x) {
   return z;
 }
 
-static int32_t length_wide(wide x) { return x.h ? 64 + length(x.h) : length(x.l); }
+static int32_t length_wide(wide x) { return x.h ? 64 + length(x.h) : length(x.l); }"""
+
+_IEEE = """
 
 /* The exact sum of one or two numbers, rounded once (IEEE 754). scale[i] are the fraction bits of x[i].
-   mode: 0 to nearest even, 1 toward zero, 2 down, 3 up, 4 to nearest, ties away from zero. */
+   mode: 0 to nearest even, 1 toward zero, 2 down, 3 up. */
 static uint64_t ieee(const number *x, const int *scale, int count, int mode, int fraction, int exponent_bits,
                      uint64_t nan) {
   int32_t bias = (1 << (exponent_bits - 1)) - 1, low = 1 - bias - fraction, top = INT32_MIN;
@@ -192,13 +167,12 @@ static uint64_t ieee(const number *x, const int *scale, int count, int mode, int
   rest = sum.l & 3;
   away = mode == 0   ? rest > 2 || (rest == 2 && (kept & 1))
          : mode == 2 ? negative && rest
-         : mode == 3 ? !negative && rest
-                     : mode == 4 && rest >= 2;
+                    : mode == 3 && !negative && rest;
   kept += (uint64_t)away;
   place += s;
   code = place - low >= 1 << exponent_bits ? infinity : ((uint64_t)(place - low) << fraction) + kept;
   if (code >= infinity) {
-    away = mode == 0 || mode == 4 || (mode == 2 && negative) || (mode == 3 && !negative);
+    away = mode == 0 || (mode == 2 && negative) || (mode == 3 && !negative);
     code = infinity - !away;
   }
   return negative ? code | sign : code;
@@ -220,19 +194,9 @@ def multiplication(*, wide: bool) -> str:
     )
 
 
-def far_cut(mode: str) -> str:
-    """Return the cut of a mode for terms that no alignment bounds."""
-    return _FAR_CUT.replace("@mode", mode).replace("@name", c_name(mode)).replace("@change", _CHANGES[mode])
-
-
-def c_name(mode: str) -> str:
-    """Return a mode as a part of an identifier."""
-    return mode.replace(" ", "_")
-
-
 def ieee_sum(*, wide: bool) -> str:
     """Return the function ``ieee``, and what it needs besides ``special`` and ``length``."""
-    return _IEEE.replace("@high", "x[i].h" if wide else "0")
+    return WIDE + _IEEE.replace("@high", "x[i].h" if wide else "0")
 
 
 def c_int(value: int) -> str:
@@ -291,21 +255,18 @@ def _float_lines(element: Format) -> Iterator[str]:
         yield f"  if (field == {full}{also}) n.kind = 2;"
 
 
-def rounding_name(output: Output, mode: str = "") -> str:
+def rounding_name(output: Output) -> str:
     """Return the name of the function that rounds to an output."""
-    way = mode or ("nearest" if output.nearest else "zero")
-    return f"round_{output.format}_{output.precision}_{way}"
+    return f"round_{output.format}_{output.precision}_{'nearest' if output.nearest else 'zero'}"
 
 
-def rounding(output: Output, element: Format, mode: str = "") -> Iterator[str]:
-    """Yield the function that rounds ``total * 2**unit`` once; Inf and NaN come before. Zero is +0.
-
-    Only a wrong unit has a ``mode``: of IEEE 754, where too large is not always Inf.
-    """
+def rounding(output: Output, element: Format) -> Iterator[str]:
+    """Yield the function that rounds ``total * 2**unit`` once; Inf and NaN come before. Zero is +0."""
     smallest = element.minimum_exponent - (output.precision - 1)
     infinity, sign = constant(element.infinity), constant(element.sign_bit)
-    yield f"/* {output.precision} bits, {_WAYS[mode or ('rn' if output.nearest else 'rz')]}; zero is +0. */"
-    yield f"static uint64_t {rounding_name(output, mode)}(int64_t total, int32_t unit, int32_t found) {{"
+    way = "to nearest even" if output.nearest else "toward zero"
+    yield f"/* {output.precision} bits, {way}, a magnitude that is too large is Inf; zero is +0. */"
+    yield f"static uint64_t {rounding_name(output)}(int64_t total, int32_t unit, int32_t found) {{"
     yield "  int negative = total < 0;"
     yield "  uint64_t m = negative ? (uint64_t)-total : (uint64_t)total, kept, code;"
     yield "  int32_t place, down;"
@@ -318,39 +279,17 @@ def rounding(output: Output, element: Format, mode: str = "") -> Iterator[str]:
     yield "  if (down <= 0) {"
     yield "    kept = m << -down;"
     yield "  } else if (down > 63) {"
-    yield f"    kept = {_GROWN[mode][0] if mode else 0};"
+    yield "    kept = 0;"
     yield "  } else {"
-    if output.nearest or mode:
-        grows = _GROWN[mode or "rn"][1]
-        if "half" in grows:
-            yield "    uint64_t half = UINT64_C(1) << (down - 1), rest = m & (2 * half - 1);"
-        elif "rest" in grows:
-            yield "    uint64_t rest = m & ((UINT64_C(1) << down) - 1);"
-        yield "    kept = m >> down;"
-        yield f"    if ({grows}) kept++;"
-    else:
-        yield "    kept = m >> down;"
+    if output.nearest:
+        yield "    uint64_t half = UINT64_C(1) << (down - 1), rest = m & (2 * half - 1);"
+    yield "    kept = m >> down;"
+    if output.nearest:
+        yield "    if (rest > half || (rest == half && (kept & 1))) kept++;"
     yield "  }"
     shift = element.fraction_bits + 1 - output.precision
     moved = f"(kept << {shift})" if shift else "kept"
     yield f"  code = ((uint64_t)(place - {c_int(smallest)}) << {element.fraction_bits}) + {moved};"
-    largest = f"{infinity} - !({_GROWN[mode][2]})" if mode else infinity
-    yield f"  if (code {'>=' if mode else '>'} {infinity}) code = {largest};"
+    yield f"  if (code > {infinity}) code = {infinity};"
     yield f"  return code && negative ? code | {sign} : code;"
     yield "}"
-
-
-_WAYS = {
-    "rn": "to nearest even, a magnitude that is too large is Inf",
-    "rz": "toward zero, a magnitude that is too large is Inf",
-    "ra": "to nearest, ties away from zero",
-    "rm": "toward -Inf",
-    "rp": "toward +Inf",
-}
-_GROWN = {  # far below the last place, beside it; whether too large is Inf
-    "rn": ("0", "rest > half || (rest == half && (kept & 1))", "1"),
-    "ra": ("0", "rest >= half", "1"),
-    "rz": ("0", "0", "0"),
-    "rm": ("(uint64_t)negative", "negative && rest", "negative"),
-    "rp": ("(uint64_t)!negative", "!negative && rest", "!negative"),
-}

@@ -8,8 +8,6 @@ void @NAME@_put(int element_number, @WORD@ code, @WORD@ *d) {
   put_d(d, element_number / COLUMNS, element_number % COLUMNS, code);
 }
 
-void @NAME@_flat(const @NAME@_trace *trace, int64_t *values) { flat_trace(trace, values); }
-
 const char *@NAME@_intermediate(int intermediate) {
   return intermediate < 0 || intermediate >= INTERMEDIATES ? "" : intermediate_name(intermediate);
 }
@@ -20,8 +18,10 @@ void @NAME@_stimulate(uint64_t seed, int at, @OUTPUTS@) {
 }
 
 @PLANTED@ {
-  if (mistake < 1 || mistake > MISTAKES) return @NAME@_dot(@CODES@, trace);
-  return mistakes[mistake - 1].dot(@CODES@, trace);
+  const word_t *const codes[INPUTS] = {@POINTERS@};
+  word_t code = run_program(0, codes, values, 0);
+  if (mistake < 1 || mistake > MISTAKES) return code;
+  return run_program(mistake, codes, mistakes[mistake - 1].traced ? values : 0, 0);
 }
 
 static void see_settings(@INPUTS@) {
@@ -30,36 +30,34 @@ static void see_settings(@INPUTS@) {
 }
 
 int @NAME@_score(int at, @INPUTS@, const @WORD@ *d) {
-  word_t left[STORED], right[STORED], expected, got;@SCALES@
-  int row, column, wrong = 0, i, others;
+  word_t left[STORED], right[STORED], added, expected, got;@SCALES@
+  const word_t *const codes[INPUTS] = {left, right, &added@PASSED@};
+  int row, column, wrong = 0, i;
   current_case = at;
   cases++;
   see_settings(@ARGUMENTS@);
   for (row = 0; row < ROWS; row++)
     for (column = 0; column < COLUMNS; column++) {
       element(@ELEMENT@, row, column, left, right@PASSED@);
-@UNSELECTED@      expected = seen_dot(left, right, c_code(c, row, column)@PASSED@);
+      added = c_code(c, row, column);
+@UNSELECTED@      expected = run_program(0, codes, 0, 1);
       count_hits();
       got = d_code(d, row, column);
       elements++;
       wrong += expected != got;
       for (i = 0; i < MISTAKES; i++)
-        if (needed(i)) weigh(i, expected, got, mistakes[i].dot(left, right, c_code(c, row, column)@PASSED@, 0));
+        if (needed(i)) weigh(i, expected, got, run_program(i + 1, codes, 0, 0));
     }
   wrong_elements += wrong;
   wrong_cases += wrong > 0;
   for (row = 0; wrong && row < ROWS; row++)
     for (column = 0; column < COLUMNS; column++) {
-      @NAME@_trace model, unit;
       if (lines_shown >= SHOWN) return wrong;
       element(@ELEMENT@, row, column, left, right@PASSED@);
-      expected = @NAME@_dot(left, right, c_code(c, row, column)@PASSED@, &model);
+      added = c_code(c, row, column);
+      expected = @NAME@_dot(left, right, added@PASSED@, 0);
       got = d_code(d, row, column);
-      if (expected == got) continue;
-      memset(&unit, 0, sizeof unit);
-      i = suspect(&others);
-      if (i >= 0) mistakes[i].dot(left, right, c_code(c, row, column)@PASSED@, &unit);
-      report(row, column, expected, got, &model, &unit);
+      if (expected != got) report(row, column, expected, got, codes);
     }
   return wrong;
 }

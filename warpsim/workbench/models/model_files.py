@@ -187,7 +187,8 @@ ARGUMENTS ?=
 NAME_check: NAME_check.c NAME.c NAME.h NAME_cases.h
 \t$(CC) -std=c99 -Wall -Wextra -Wpedantic $(CFLAGS) -o $@ NAME_check.c NAME.c
 
-obj_dir/NAME_tb: NAME.sv NAME_unit.sv NAME_tb.sv NAME_dpi.c NAME_bench.c NAME_bench.h NAME.c NAME.h
+obj_dir/NAME_tb: NAME.sv NAME_unit.sv NAME_tb.sv NAME_dpi.c NAME_bench.c NAME_bench.h NAME_tables.h \\
+\t  NAME.c NAME.h
 \t$(VERILATOR) --binary --timing -Wno-fatal -Wno-lint --top-module NAME_tb -CFLAGS -I.. -o NAME_tb \\
 \t  NAME.sv NAME_unit.sv NAME_tb.sv NAME_dpi.c NAME_bench.c
 
@@ -219,6 +220,7 @@ def files_of(model: CModel, cases: Sequence[Case]) -> dict[str, str]:
         f"{name}_check.c": _text(check_lines(model, cases)),
         f"{name}_bench.h": bench.header(),
         f"{name}_bench.c": bench.source(),
+        f"{name}_tables.h": bench.data(),
         **SvModel(model, bench).files(),
         "Makefile": _MAKEFILE.replace("NAME", name) + "\n",
         "CMakeLists.txt": _CMAKE.replace("NAME", name).replace(f"add_test({name} ", "add_test(NAME ") + "\n",

@@ -23,19 +23,37 @@ static char *next_line(void) {
 
 const char *@NAME@_line(void) { return lines_first == lines_last ? "" : lines[lines_first++ % 64]; }
 
-static void see_case(int bin, int condition) {
-  if (!condition) return;
-  if (bins[bin].outputs++ == 0) bins[bin].first = current_case;
+static void see_case(int bin) {
+  if (bin <= BINS && bins[bin - 1].outputs++ == 0) bins[bin - 1].first = current_case;
 }
 
 static void count_hits(void) {
   int bin;
-  for (bin = 0; bin < BINS; bin++) see_case(bin, hit[bin]);
+  for (bin = 1; bin <= BINS; bin++)
+    if (hit[bin]) see_case(bin);
   memset(hit, 0, sizeof hit);
 #if FLOATS
   beyond = overflowed = 0;
 #endif
 }
+
+#if SPARSE
+static void see_metadata(const uint32_t *e, int selector) {
+  static int bin[CHUNKS][16];
+  unsigned char seen[CHUNKS][16] = {{0}};
+  char name[80];
+  int row, chunk, field;
+  for (row = 0; row < ROWS; row++)
+    for (chunk = 0; chunk < CHUNKS; chunk++) seen[chunk][e_field(e, selector, row, chunk)] = 1;
+  for (chunk = 0; chunk < CHUNKS; chunk++)
+    for (field = 0; field < 16; field++) {
+      snprintf(name, sizeof name, "metadata: chunk %d, field 0b%d%d%d%d", chunk, field >> 3, field >> 2 & 1, field >> 1 & 1,
+               field & 1);
+      if (!bin[chunk][field]) bin[chunk][field] = bin_of(name);
+      if (seen[chunk][field]) see_case(bin[chunk][field]);
+    }
+}
+#endif
 
 /* A mistake is computed until it was seen to matter and the unit was seen not to have it. */
 static int needed(int i) { return !weighed[i].shown || !weighed[i].ruled_out; }
@@ -73,22 +91,24 @@ static const char *intermediate_name(int at) {
   return name;
 }
 
-static void report(int row, int column, word_t expected, word_t got, const @NAME@_trace *model, const @NAME@_trace *unit) {
+static void report(int row, int column, word_t expected, word_t got, const word_t *const *codes) {
   int64_t right[INTERMEDIATES], wrong[INTERMEDIATES];
   char *line = next_line();
-  int used, i, others, mistake = suspect(&others);
+  int used, i = INTERMEDIATES, others, mistake = suspect(&others);
   lines_shown++;
   used = snprintf(line, LINE, "case %d (%s), " LANE_WORD " %d, " REGISTER_WORD "%d, D[%d,%d]: expected %llx, got %llx; ",
-                  current_case, seed_theme[tile_of(current_seed, current_case)], lane_of(row, column),
+                  current_case, seeds[tile_of(current_seed, current_case)].theme, lane_of(row, column),
                   word_of(row, column), row, column, (unsigned long long)expected, (unsigned long long)got);
   if (mistake < 0) {
     snprintf(line + used, LINE - (size_t)used, "no rewriting of one step gives all outputs");
     return;
   }
-  flat_trace(model, right);
-  flat_trace(unit, wrong);
-  for (i = 0; i < INTERMEDIATES && right[i] == wrong[i]; i++) continue;
-  if (mistakes[mistake].traced && i < INTERMEDIATES) {
+  if (mistakes[mistake].traced) {
+    run_program(0, codes, right, 0);
+    run_program(mistake + 1, codes, wrong, 0);
+    for (i = 0; i < INTERMEDIATES && right[i] == wrong[i]; i++) continue;
+  }
+  if (i < INTERMEDIATES) {
     int at = i;
     used += snprintf(line + used, LINE - (size_t)used,
                      trace_fields[intermediate_field(&at)].is_code ? "%s is %llx, not %llx: " : "%s is %lld, not %lld: ",

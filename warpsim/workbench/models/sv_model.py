@@ -151,7 +151,6 @@ class SvModel:
         wide = word == "uint64_t"
         given = ", ".join(f"const uint32_t *{each.name}" for each in self.codes)
         yield f"void {name}_dot_dpi(int mistake, {given}, uint32_t *d, uint32_t *trace) {{"
-        yield f"  {name}_trace t;"
         yield f"  int64_t v[{sum(each.count for each in self.model.dot.fields)}];"
         yield f"  {word} code;"
         names = list[str]()
@@ -163,9 +162,8 @@ class SvModel:
             if wide:
                 yield f"  joined({each.name}, {of}, {each.count});"
             names.append(of if each.count > 1 else f"{of}[0]")
-        yield "  memset(&t, 0, sizeof t);"
-        yield f"  code = {name}_planted(mistake, {', '.join(names)}, &t);"
-        yield f"  {name}_flat(&t, v);"
+        yield "  memset(v, 0, sizeof v);"
+        yield f"  code = {name}_planted(mistake, {', '.join(names)}, v);"
         yield "  parted(&code, d, 1);" if wide else "  *d = code;"
         yield "  {"
         yield "    unsigned i;"

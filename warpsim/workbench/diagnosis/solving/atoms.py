@@ -28,7 +28,7 @@ _PADS = range(8, 136, 8)  # elements behind rows in memory, so that banks or chu
 _FACTORS = (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33)  # of larger fields
 _STEPS = 17  # over an edge
 _COMPARED = 1 << 10  # places, up to which each table is kept once
-_SAMPLED = 16  # places, by which tables are compared first
+_SAMPLED = 4, 64  # places, by which tables are compared first
 _KEPT = 1 << 22  # sources, up to which tables are kept in memory
 _REMEMBERED = 32  # operands whose atoms, or predicates, are kept
 
@@ -131,13 +131,13 @@ class Atoms:
     def __iter__(self) -> Iterator[Atom]:
         return (self[number] for number in range(len(self)))
 
-    def alike(self, table: Index) -> list[Atom]:
-        """Return every atom of a table, of each view, the cheapest first."""
+    def alike(self, table: Index, most: float = np.inf) -> list[Atom]:
+        """Return every atom of a table that costs at most so much, of each view, the cheapest first."""
         found, every = list[Atom](), np.arange(self.places)
-        sample = every[:: max(1, self.places // _SAMPLED)]
+        samples = [every[:: max(1, self.places // count)] for count in (*_SAMPLED, self.places)]
         for group in self._groups:
-            which = np.arange(len(group.steps))
-            for places in (sample, every):
+            which = np.flatnonzero([step.cost <= most for step in group.steps])
+            for places in samples:
                 if len(which):
                     which = which[(group.evaluate(which, places) == table[places]).all(axis=1)]
             for at in which.tolist():

@@ -77,7 +77,7 @@ def spoken(own: Atom, atoms: Atoms, given: str = "registers", operand: str = "")
     """
     if own.kind == "unchanged":
         return [own]
-    same = [atom for atom in atoms.alike(own.table) if atom.cost <= own.cost + 1]
+    same = atoms.alike(own.table, own.cost + 1)
     views = list(dict.fromkeys((given, *_PREFERRED)))
 
     def rank(atom: Atom) -> tuple[bool, int, float, int]:
