@@ -236,6 +236,8 @@ class LoopOperands:
     def _screened(self, whole: Whole) -> list[Fit]:
         """Return the cheapest maps that give D but for rounding: of all places, or of a predicate."""
         wrong = np.asarray(self.d != self.right, np.bool_)
+        if (np.abs(self.d - self.right) <= self.near).all():  # roundings, which every map agrees with
+            return []
         found, tried = single_causes(whole, wrong if whole.name == "a" else wrong.T, partly=True)
         self.tried += tried
         lowest, rest = min((each.cost for each in found if each.cost > 0), default=0.0), np.zeros(0, np.intp)
