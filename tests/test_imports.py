@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.families import each_of
+from tools.house import nodes
 
 ROOT = Path(__file__).parent.parent / "warpsim"
 ORDER = (  # a room imports itself and those before it
@@ -111,7 +112,7 @@ def imports(path: Path) -> frozenset[str]:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree(path)):
+    for node in nodes(ROOT / path):
         yield from imported_by(path, node)
 
 
@@ -137,7 +138,7 @@ def is_module(name: str) -> bool:
 @cache
 def calls(path: Path) -> set[str]:
     """Names of the functions that a module calls, and of the methods with a dot before them."""
-    functions = [node.func for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+    functions = [node.func for node in nodes(ROOT / path) if isinstance(node, ast.Call)]
     names = {one.id for one in functions if isinstance(one, ast.Name)}
     return names | {f".{one.attr}" for one in functions if isinstance(one, ast.Attribute)}
 
@@ -179,7 +180,7 @@ def test_types_of_later_rooms_are_imported_for_annotations_alone(module: str) ->
 
 def imported_by_name(path: Path) -> Iterator[str]:
     """Yield the modules of this package that a module imports as import_module(".show.report", …)."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(ROOT / path):
         match node:
             case ast.Call(
                 func=ast.Name(id="import_module"), args=[ast.Constant(value=str(name)), ast.Subscript()]

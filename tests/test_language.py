@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.house import nodes
+
 ROOT = Path(__file__).parent.parent / "warpsim"
 PERSONS = (
     r"who|whom|whoever|somebody|someone|nobody|anybody|anyone|everybody|everyone|tell|tells|telling|told"
@@ -54,10 +56,10 @@ BUDGETS: dict[str, int] = {}  # room -> words that are still to be replaced
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of every docstring, block of comments and string literal."""
-    source = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
+    source = path.read_text(encoding="utf-8")
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
@@ -65,7 +67,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 def names(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and name of every function, class, parameter and variable."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                 yield node.lineno, name

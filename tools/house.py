@@ -29,6 +29,12 @@ def trees() -> dict[str, ast.Module]:
     return {_dotted(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
+@cache
+def nodes(file: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of the syntax tree of a file, those of a node behind it."""
+    return tuple(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+
+
 def _dotted(path: Path) -> str:
     return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import warpsim
+from tools.house import nodes
 from warpsim.isa.architectures import (
     ARCHITECTURES,
     Architecture,
@@ -265,7 +266,7 @@ DEFAULT = {
 
 
 def _strings(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 

@@ -948,7 +948,7 @@ MISTAKES = {
             for swizzle in ("none", "32B", "64B", "128B")
             for pair in combinations(MISTAKES, 2)
         ),
-        3,
+        5,
     ),
     parts=4,
 )

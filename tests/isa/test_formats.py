@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tools.house import nodes
 from warpsim.isa.formats import FORMATS, Format, Specials, floats_of, integers_of
 from warpsim.sums.arithmetic import reference
 from warpsim.workbench.generation.sums import exact_numbers
@@ -128,7 +129,7 @@ def test_nobody_else_lists_narrow_formats() -> None:
     for path in PACKAGE.rglob("*.py"):
         strings = {
             node.value
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in nodes(path)
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
         # What was compared with chips does not grow with the table of formats, nor do the codes of a word.

@@ -13,7 +13,7 @@ from warpsim.machine.native.objects import available
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
 
 _PARTS = 4  # of the rows, a test each
-_PROGRAMS = usual(126, 504)  # of a part
+_PROGRAMS = usual(63, 504)  # of a part
 _UNCOMPILED = {"rcp", "sqrt", "div"}  # some of their forms
 
 

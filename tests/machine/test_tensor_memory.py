@@ -115,7 +115,7 @@ def test_every_shape_loads_the_cells_of_the_manual(shape: str, count: int, half:
 
 
 @pytest.mark.parametrize(
-    ("shape", "count", "half", "packed"), sample((form for form in FORMS if form[1] <= 8), 2)
+    ("shape", "count", "half", "packed"), sample((form for form in FORMS if form[1] <= 8), 3)
 )
 def test_every_shape_stores_the_cells_of_the_manual(shape: str, count: int, half: int, packed: bool) -> None:
     number, column = registers_of(shape, count), 8

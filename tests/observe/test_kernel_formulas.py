@@ -42,7 +42,7 @@ def run_of(name: str, seed: int = 1, reference: Callable[..., Any] | None = None
     return equivalence_of(launch, reference or REFERENCES[found.entry], seed=seed, **options)
 
 
-@pytest.mark.parametrize("name", sample((name for name in _CASES if name.split()[0] in REFERENCES), 2))
+@pytest.mark.parametrize("name", sample((name for name in _CASES if name.split()[0] in REFERENCES), 3))
 def test_kernels_compute_their_references(name: str) -> None:
     found = run_of(name).equivalence
     assert (found.answer, found.close, dict(found.uninterpreted)) == ("equal", True, {}), str(found)

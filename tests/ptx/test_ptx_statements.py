@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.families import usual
 from warpsim.base import errors
 from warpsim.base.errors import Location, PtxError, WarpsimError
 from warpsim.ptx import parser
@@ -630,7 +631,7 @@ def outcome(text: str, plain: re.Pattern[str]) -> object:
     return statements, [(str(s), s.start) for s in statements]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=usual(75, 150), deadline=None)
 @given(st.lists(instructions(), max_size=3).map("".join))
 @example("mov.b32 WARP_SZ.x, 1;")
 @example("mov a, {7 % 3, -1};call f, (1);")
@@ -664,7 +665,7 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=usual(150, 300), deadline=None)
 @given(st.lists(PIECES, max_size=6).map("".join))
 @example("a;" * 3 + "b")
 @example("{" * 99 + "}" * 99)
@@ -694,7 +695,7 @@ def test_a_function_is_read_when_it_is_asked_for() -> None:
     assert text[kernel.body.start : kernel.body.end] == text[12:-1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=usual(75, 150), deadline=None)
 @given(st.lists(instructions(), max_size=3).map("".join))
 def test_what_is_printed_reads_back_the_same(text: str) -> None:
     try:
@@ -725,7 +726,7 @@ TOKENS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=usual(150, 300), deadline=None)
 @given(
     st.one_of(
         st.text(), st.lists(TOKENS, max_size=12).map("".join), st.lists(TOKENS, max_size=12).map(" ".join)
@@ -743,7 +744,7 @@ def test_no_text_raises_anything_but_ptx_error(text: str) -> None:
         assert place.text == text.split("\n")[place.line - 1].rstrip("\r")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=usual(75, 150), deadline=None)
 @given(instructions(), st.data())
 def test_a_damaged_instruction_raises_nothing_but_ptx_error(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
@@ -763,7 +764,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=usual(100, 200), deadline=None)
 @given(EXPRESSIONS)
 def test_arithmetic_is_that_of_python_modulo_two_to_the_64(text: str) -> None:
     # For these operators C and Python have the same precedence, and only the last 64 bits matter.

@@ -10,7 +10,7 @@ import pytest
 from tests.helpers import ptxas, ptxas_record
 from tests.helpers.agreement import Report, compare, forms_of, rejection, sample_mnemonics, sample_operands
 from tests.helpers.differences import LENIENCES, STRICTNESSES, Lenience, Strictness
-from tests.helpers.families import usual
+from tests.helpers.families import sample, usual
 from tests.helpers.mutations import DECLARATIONS, legal_operands, spelled
 from warpsim import Instruction
 from warpsim.isa.architectures import ARCHITECTURES
@@ -72,7 +72,7 @@ def test_the_forms_of_volta_assemble_for_volta() -> None:
 
 @pytest.mark.parametrize("target", DISTINCT)
 def test_mutated_mnemonics(target: str) -> None:
-    check(compare(sample_mnemonics(target, usual(5, 12), SEED), target, guessed=True))
+    check(compare(sample_mnemonics(target, usual(3, 12), SEED), target, guessed=True))
 
 
 @pytest.mark.parametrize("target", DISTINCT)
@@ -107,7 +107,7 @@ def representatives(target: str) -> list[Instruction]:
     return [form for form in chosen.values() if not form.rounding]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", sample(TARGETS, 3))
 def test_versions(target: str) -> None:
     random = Random(f"versions {SEED} {target}")
     forms = representatives(target)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.cvt_samples import STEPS, Array, codes_of_float, integers, sources_of
-from tests.helpers.families import each_of
+from tests.helpers.families import each_of, sample
 from tests.helpers.slow_conversions import expected
 from warpsim.machine.bind.value_types import bits_of, dtype_of
 from warpsim.machine.opcodes.conversion import cvt as conversion
@@ -52,7 +52,7 @@ def of_codes(modifiers: tuple[str, ...], size: int) -> Array:
     return np.array([expected(modifiers, (code,)) for code in codes], dtype=np.uint64)
 
 
-@each_of(FORMS, parts=24)
+@each_of(sample(FORMS, 2), parts=12)
 def test_results(row: Row, choice: tuple[str, ...]) -> None:
     operation, modifiers = row.build(*choice), tuple(filter(None, choice))
     sources = sources_of(operation, modifiers)

@@ -16,7 +16,7 @@ from tests.helpers.opcode_space import Space, opcodes
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 
 SEED = 20
-PLACES = (("9.0", "sm_100a", usual(3, 5)), ("6.3", "sm_75", usual(1, 2)))
+PLACES = (("9.0", "sm_100a", usual(2, 5)), ("6.3", "sm_75", usual(1, 2)))
 
 
 @pytest.mark.parametrize(("version", "target", "count"), PLACES)

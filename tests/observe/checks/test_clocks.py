@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.families import usual
 from tests.helpers.slow_order import SlowOrder
 from warpsim.observe.checks.clocks import BEGUN, HAPPENED, PROXY, VISIBLE, Clocks
 from warpsim.observe.checks.flags import Flags
@@ -110,7 +111,7 @@ class Both:
 
 
 @given(st.lists(EVENTS, max_size=40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=usual(150, 300), deadline=None)
 def test_clocks_and_the_graph_agree(program: list[tuple[object, ...]]) -> None:
     both = Both()
     for kind, *rest in program:

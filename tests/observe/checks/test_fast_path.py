@@ -16,7 +16,7 @@ import pytest
 
 from tests.helpers import kernel_cases
 from tests.helpers.compilation import loops_at_once, no_loops
-from tests.helpers.families import usual
+from tests.helpers.families import sample, usual
 from tests.helpers.kernel_products import Case
 from warpsim.base.errors import WarpsimError
 from warpsim.machine.grid import Launch, sizes_of
@@ -102,7 +102,7 @@ def texts(file: str) -> list[str]:
     return ["\n".join(lines), *without]
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", sample(KERNELS, 2))
 def test_the_same_is_said_and_known(name: str) -> None:
     """A kernel as it is under two schedules, and without a statement under one of them in turn."""
     case = kernel_cases.case(name)
@@ -234,7 +234,7 @@ def _access(rng: np.random.Generator, parted: bool = False) -> tuple[str, int, A
     return verb, int(pc), mask, offsets, size, words
 
 
-@pytest.mark.parametrize("seed", range(usual(9, 18)))
+@pytest.mark.parametrize("seed", range(usual(6, 18)))
 def test_accesses_at_random_are_known_alike(seed: int) -> None:
     """Barriers of CTAs come in between, and warps that learn what another has done, and lanes that converge:
     those of some seeds are apart at times.
@@ -312,7 +312,7 @@ def _does(rng: np.random.Generator) -> tuple[str, tuple[Any, ...]]:
     return what, (cta, np.arange(first, past, 16)[None] + BYTES * cta, bool(rng.random() < 0.7))
 
 
-@pytest.mark.parametrize("seed", range(usual(6, 12)))
+@pytest.mark.parametrize("seed", range(usual(4, 12)))
 def test_operations_at_random_are_known_alike(seed: int) -> None:
     """Warps store and load beside them, and know of what has landed, some of them."""
     rng = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.families import usual
 from tests.helpers.naive_hazards import (
     A_OPERANDS,
     ALONE,
@@ -671,7 +672,7 @@ ANY_LINE = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=usual(200, 400), deadline=None)
 @given(st.lists(ANY_LINE, max_size=24))
 def test_any_program_is_judged_as_the_naive_twin_judges_it(texts: list[str]) -> None:
     program = lines("\n".join(texts))
@@ -783,13 +784,13 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
     return pipeline
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=usual(100, 200), deadline=None)
 @given(pipelines())
 def test_correct_pipelines_never_alarm(pipeline: Pipeline) -> None:
     assert check(pipeline.program()) == ()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=usual(150, 300), deadline=None)
 @given(pipelines(), st.data())
 def test_leaving_out_what_is_necessary_always_alarms(pipeline: Pipeline, data: st.DataObject) -> None:
     numbers = [number for number, needed in enumerate(pipeline.necessary, 1) if needed is not None]

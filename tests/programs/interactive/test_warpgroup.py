@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import warpsim
 from tests.helpers import ptxas
+from tests.helpers.families import usual
 from warpsim.base.errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
@@ -909,7 +910,7 @@ PIECES = (
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=usual(150, 300))
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_whatever_is_wrong_is_an_error_of_ours(text: str) -> None:
     machine = group(a=4 * LANES, b=LANES, p=LANES < 9)

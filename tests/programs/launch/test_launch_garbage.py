@@ -58,6 +58,6 @@ def left_behind(kernel: str, **options: Any) -> Counter[str]:
     return Counter({name: count for name, count in found.items() if name.startswith("warpsim")})
 
 
-@pytest.mark.parametrize(("kernel", "mode"), sample(product(KERNELS, MODES), 3))
+@pytest.mark.parametrize(("kernel", "mode"), sample(product(KERNELS, MODES), 5))
 def test_nothing_waits_for_the_garbage_collector(kernel: str, mode: str) -> None:
     assert not left_behind(kernel, **MODES[mode])

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import warpsim
-from tests.helpers.families import sample
+from tests.helpers.families import sample, usual
 from warpsim.base.files.archives import read_arrays, write_arrays
 from warpsim.isa.families import tcgen05
 from warpsim.show.cli import main
@@ -287,7 +287,9 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=usual(150, 300), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_no_text_makes_it_fail_otherwise(folder: Path, text: str) -> None:
     (folder / "t.ptx").write_text("//! target sm_90a\n" + text, encoding="utf-8")

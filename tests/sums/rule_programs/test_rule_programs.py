@@ -18,7 +18,7 @@ from warpsim.sums.execution.pipeline import rule_for
 from warpsim.sums.rule_programs.rule_interpreter import code_of, number_of, run
 from warpsim.sums.rule_programs.rule_templates import program_of
 
-DOTS = usual(4, 12)  # of each kind
+DOTS = usual(3, 12)  # of each kind
 NARROW = [row for row in FORMATS.values() if row.bits <= 16]
 
 

@@ -31,7 +31,7 @@ LAYOUTS = {  # which types of as many bits share; the whole of it: python -m too
     for form in sampled_forms().values()
     if form.lanes == 128
 }
-FORMS = sample((form for at, form in enumerate(LAYOUTS.values()) if form.shape.n == 8 or at % 8 == 3), 2)
+FORMS = sample((form for at, form in enumerate(LAYOUTS.values()) if form.shape.n == 8 or at % 8 == 3), 3)
 
 
 class Case:

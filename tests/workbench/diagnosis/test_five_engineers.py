@@ -41,7 +41,7 @@ NAMED = (
 RIGHT = (*right_kernels.LIST.cases[:5:2], *right_kernels.LIST.cases[7:21:2])
 
 
-@pytest.mark.parametrize("case", sample(NAMED, 2), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", sample(NAMED, 3), ids=lambda case: case.name)
 def test_a_sample_is_named(case: Case) -> None:
     found, _, text = answered(case)
     assert found == "named", text

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers.families import sample
 from warpsim import OperandError
 from warpsim.workbench.diagnosis import diagnose_product
 from warpsim.workbench.inputs.decimals import Printed
@@ -107,7 +108,7 @@ def _halved_sums(kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["normal", "positive", "fractions", "large integers", "large C", "cancelling"]
+    "kind", sample(["normal", "positive", "fractions", "large integers", "large C", "cancelling"], 2)
 )
 def test_f16_accumulators_in_every_step_are_named(kind: str) -> None:
     a, b, c = _halved_sums(kind)

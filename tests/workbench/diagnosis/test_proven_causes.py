@@ -159,7 +159,7 @@ def test_epilogues(number: int, kind: str, said: str) -> None:
             ("attention_turned", 2, ("-DHALVES=1",), "operand", "index 1: xor 1"),
             ("attention_turned", 3, ("-DHALVES=1",), "missing", "is not multiplied by 0.125"),
         ],
-        2,
+        3,
     ),
 )
 def test_attention(name: str, number: int, defines: tuple[str, ...], kind: str, said: str) -> None:

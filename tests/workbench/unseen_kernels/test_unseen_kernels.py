@@ -21,7 +21,7 @@ from warpsim.workbench.diagnosis.verdicts.repeated_launch import RepeatedLaunch
 
 
 @pytest.mark.parametrize("seed", sample([1, 2, 3], 3))
-@pytest.mark.parametrize("kernel", LAUNCHES)
+@pytest.mark.parametrize("kernel", sample(LAUNCHES, 2))
 def test_intact_kernel_computes_its_reference(kernel: str, seed: int) -> None:
     verdict = asked(kernel, FOLDER / "ptx" / f"{kernel}.ptx", seed)
     assert verdict.equivalence.answer == "equal", str(verdict)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.described_products import Product, mnemonic
+from tests.helpers.families import sample
 from tests.helpers.sv_simulation import filled_in, simulate
 from tests.helpers.tensor_core import Run
 from warpsim.workbench.vectors.benches import write_bench
@@ -98,7 +99,7 @@ def columns_of(product: Product) -> Any:
     return (chunks + indices * pattern.unit + np.arange(pattern.unit)).reshape(product.a.shape)
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", sample(PRODUCTS, 2))
 def test_the_package_finds_what_was_placed(name: str, tmp_path: Path) -> None:
     spelling, fields = PRODUCTS[name]
     product = Product(spelling, **fields)

@@ -29,16 +29,7 @@ _OPCODES = {
     "bytes": ("prmt",),
     # values that decide, or describe: they have no keys
     "decision": (
-        "setp",
-        "set",
-        "testp",
-        "vote",
-        "match",
-        "elect",
-        "activemask",
-        "isspacep",
-        "bmsk",
-        "popc",
+        "setp", "set", "testp", "vote", "match", "elect", "activemask", "isspacep", "bmsk", "popc",
         "clz",
     ),
     "count": ("bfind", "fns", "cnot"),
@@ -53,32 +44,10 @@ _OPCODES = {
     "matrix product": ("mma", "wgmma", "wmma", "tcgen05"),
     # control, order, addresses
     "control": (
-        *(
-            "bra",
-            "brx",
-            "call",
-            "ret",
-            "exit",
-            "trap",
-            "brkpt",
-            "bar",
-            "barrier",
-            "fence",
-            "membar",
-            "mbarrier",
-        ),
-        *(
-            "nanosleep",
-            "pmevent",
-            "setmaxnreg",
-            "griddepcontrol",
-            "prefetch",
-            "prefetchu",
-            "discard",
-            "applypriority",
-        ),
-        *("createpolicy", "mapa", "getctarank", "clusterlaunchcontrol", "tensormap", "alloca", "stacksave"),
-        *("stackrestore",),
+        "bra", "brx", "call", "ret", "exit", "trap", "brkpt", "bar", "barrier", "fence", "membar",
+        "mbarrier", "nanosleep", "pmevent", "setmaxnreg", "griddepcontrol", "prefetch",
+        "prefetchu", "discard", "applypriority", "createpolicy", "mapa", "getctarank",
+        "clusterlaunchcontrol", "tensormap", "alloca", "stacksave", "stackrestore",
     ),
-}
+}  # fmt: skip
 MEANINGS = {opcode: meaning for meaning, opcodes in _OPCODES.items() for opcode in opcodes}

@@ -78,8 +78,6 @@ def _pass_on(content: Any, offsets: Any, turn: Any, new: Any, done: Any) -> None
 
 
 class _Turn(NamedTuple):
-    """Words of different places that are updated at once."""
-
     algebra: KeyStore
     turn: Turn
     memory: MemoryCells
@@ -109,7 +107,6 @@ class _Turn(NamedTuple):
     def _number(
         self, name: str, element: Element, held: list[Cells | None], words: list[Words]
     ) -> tuple[Keys, Words]:
-        """Return the keys of updated numbers, and their bytes."""
         reader = self.algebra.reader
         keys = [reader.read(c, w, element.kind, element.size) for c, w in zip(held, words, strict=True)]
         values = [numbers(w, element.kind, element.size) for w in words]
@@ -147,7 +144,6 @@ def _words(rows: Any) -> Any:
 
 
 def _bytes(values: Any, element: Element) -> Any:
-    """Return ``(n, size)`` bytes of numbers."""
     if element.kind in ("s", "u"):
         words = values.astype(f"{'i' if element.kind == 's' else 'u'}{element.size}")
     else:

@@ -287,16 +287,11 @@ class Equivalence(Displayed):
 
 
 def _document(output: Output) -> dict[str, Any]:
-    return {
-        "argument": output.argument,
-        "name": output.name,
-        "elements": int(output.equal.size),
-        "equal": int(output.equal.sum()),
-        "other": int(output.other.sum()),
-        "undecided": int(output.undecided.sum()),
-        "turned": int(output.turned.sum()),
-        "first_other": list(output.first(output.other)) if output.other.any() else None,
-        "where": pattern_of(output.other) if output.other.any() else "",
+    counts = {name: int(getattr(output, name).sum()) for name in ("equal", "other", "undecided", "turned")}
+    found = {"argument": output.argument, "name": output.name, "elements": int(output.equal.size), **counts}
+    return found | {
+        "first_other": list(output.first(output.other)) if counts["other"] else None,
+        "where": pattern_of(output.other) if counts["other"] else "",
         "out_of_tolerance": int(output.far.sum()),
     }
 

@@ -126,7 +126,6 @@ class Fragments:
         return found[lanes.warps].reshape(len(lanes.warps), -1)
 
     def _loaded(self, turn: Turn, lanes: Lanes, held: Placed) -> None:
-        """Write the registers of a load."""
         offsets, memory = self._offsets(turn, lanes, held.stored.chunk), self.store.accesses[0].memory
         cells = self.store.read(turn.wave, turn.statement.pc, memory, offsets.reshape(-1), held.stored.chunk)
         self.store.rearrange(turn, lanes, cells, held.in_registers())
@@ -140,7 +139,6 @@ class Fragments:
         return whole.of_lanes(chosen).rearranged(len(lanes.warps), held.in_lines().reshape(-1, size))
 
     def _stored(self, turn: Turn, lanes: Lanes, held: Placed) -> None:
-        """Write the cells of a store."""
         chunk, pc, memory = held.stored.chunk, turn.statement.pc, self.store.accesses[0].memory
         cells = self._lines(turn, lanes, 1, held, chunk)
         count = held.stored.lines * held.stored.line_bytes // chunk
@@ -164,7 +162,6 @@ class Fragments:
         self.store.rearrange(turn, lanes, cells, d.in_registers())
 
     def _matrix(self, turn: Turn, lanes: Lanes, index: int, held: Placed) -> Keys:
-        """Return ``(warps, lines, length)``: the keys of an operand."""
         fragment, size = held.fragment, held.fragment.word.itemsize
         held_by = self._addend if index == _C else turn.frame.values
         values = [held_by[number] if number >= 0 else None for number in turn.statement.numbers(index)]

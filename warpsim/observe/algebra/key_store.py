@@ -167,7 +167,6 @@ class KeyStore(Observer):
         return found
 
     def _grow(self, wave: Wave, cells: MemoryCells) -> None:
-        """Take over the cells of local memory as it was before it grew."""
         before = wave.side_tables.get(_LOCAL)
         wave.side_tables[_LOCAL] = cells
         if before is not None:

@@ -114,7 +114,6 @@ class Leaves:
                 algebra.memory(parameters).store(np.array([first]), size, cells, -1)
 
     def _address(self, argument: Argument, raw: Array, wave: Wave) -> int:
-        """Return the address of the first element of an array."""
         if not argument.mapped:
             return int.from_bytes(raw[:8].tobytes(), "little")
         content = raw.tobytes()
@@ -214,7 +213,6 @@ class Leaves:
 
 
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
-    """Return where each element lies behind the first, in bytes."""
     found = np.zeros((), np.int64)
     for size, stride in zip(array.shape, array.strides, strict=True):
         found = found[..., None] + np.arange(size, dtype=np.int64) * stride

@@ -68,7 +68,7 @@ class Matrices:
         """Compute and write the keys of D."""
         work = MatrixOperands(self.algebra, self._turns[execution.pc], execution)
         if not work.keyed():
-            work.forget()
+            self.algebra.forget(work.turn, work.numbers_of("d"), work.lanes)
             return
         inputs = execution.inputs
         a, b = work.multiplicands()
@@ -128,18 +128,14 @@ class MatrixOperands:
 
     def numbers_of(self, role: str) -> Sequence[int]:
         """Return the registers of an operand."""
-        known = self.statement.roles
+        known, bound = self.statement.roles, self.execution.record.matrix
         if role not in known:
-            known[role] = self._numbers_of(role)
+            names = getattr(bound, role, None)
+            if names is None and role == "c":
+                names = getattr(bound, "d", None)
+            given = (names,) if isinstance(names, str) else names or ()
+            known[role] = [self.statement.number(each) if isinstance(each, str) else -1 for each in given]
         return known[role]
-
-    def _numbers_of(self, role: str) -> list[int]:
-        bound = self.execution.record.matrix
-        names = getattr(bound, role, None) if bound is not None else None
-        if names is None and role == "c":
-            names = getattr(bound, "d", None)
-        given = (names,) if isinstance(names, str) else names or ()
-        return [self.statement.number(name) if isinstance(name, str) else -1 for name in given]
 
     def keyed(self) -> bool:
         """Return whether any operand may have keys: of memory it is not looked at."""
@@ -148,10 +144,6 @@ class MatrixOperands:
         registers = self.algebra.registers(self.turn.frame)
         roles = ("a", "b", "c") + (("scale_a", "scale_b") if self.form.scale else ())
         return any(number in registers for role in roles for number in self.numbers_of(role))
-
-    def forget(self) -> None:
-        """Let D have no keys."""
-        self.algebra.forget(self.turn, self.numbers_of("d"), self.lanes)
 
     # --- operands ---
 
@@ -182,7 +174,7 @@ class MatrixOperands:
         if isinstance(place, Registers):
             return self._of_registers(place, role)
         if isinstance(place, BehindDescriptor):
-            return self._of_tile(place, role)
+            return self._in_memory(self.tile_addresses(place, role), role)
         assert isinstance(place, TensorCells)
         return self._of_tensor_memory(place, role, self.product.format(role))
 
@@ -219,10 +211,6 @@ class MatrixOperands:
         matrix = place.layout.collect(values)
         return matrix.reshape(self.count, place.products, *place.matrix) if place.products > 1 else matrix
 
-    def _of_tile(self, place: BehindDescriptor, role: str) -> Keys:
-        """Return the keys of a tile in shared memory, ``(executions, rows, columns)``."""
-        return self._in_memory(self.tile_addresses(place, role), role)
-
     def tile_addresses(self, place: BehindDescriptor, role: str) -> npt.NDArray[np.int64]:
         """Return ``(executions, rows, columns)``: the byte of the wave's shared memory at which each element
         of a tile begins.
@@ -242,7 +230,6 @@ class MatrixOperands:
         return np.asarray(addresses + cta[:, None, None] * stride)
 
     def _ctas(self) -> tuple[int, ...]:
-        """Return the CTAs of the wave that a tcgen05.mma works in."""
         own = int(self.wave.cta[WARP * int(self.execution.warps[0])])
         if self.form.lanes <= LANES or not self.form.family.one_thread:
             return (own,)
@@ -282,7 +269,6 @@ class MatrixOperands:
         return found.reshape(1, *offsets.shape)
 
     def _scales(self, role: str) -> Keys:
-        """Return the keys of block scales ``(executions, lines, chunks)``."""
         place, element, ids = self.form.place(role, self.inputs), self.form.scale, self.inputs.scale_selectors
         assert element is not None
         if isinstance(place, TensorCells):
@@ -351,7 +337,6 @@ def tensor_loaded(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
 
 
 def _reduce(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
-    """Write the register that gets the least or greatest of those that a lane has loaded."""
     statement, registers = turn.statement, algebra.registers(turn.frame)
     (target,), words = statement.numbers(1), statement.modifiers
     element, pairs = element_of(words[-1]), list[tuple[Keys, Values]]()

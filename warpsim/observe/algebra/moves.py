@@ -125,7 +125,6 @@ class Moves(KeyStore):
         return changed
 
     def _loaded(self, turn: Turn, cells: Cells | None, lanes: Lanes) -> None:
-        """Write the registers of a load, or of what an atomic returns."""
         statement = turn.statement
         if cells is None:
             self.forget(turn, statement.writes, lanes)
@@ -145,7 +144,6 @@ class Moves(KeyStore):
             self.put(turn, number, spread(own, lanes, turn.wave.lanes), lanes)
 
     def _extended(self, turn: Turn, number: int, cells: Cells, into: tuple[Lanes, int]) -> Cells:
-        """Return the cells of a load into a wider register."""
         lanes, width = into
         value = turn.frame.values[number]
         if cells.number is None or cells.kind not in ("s", "u") or value is None:

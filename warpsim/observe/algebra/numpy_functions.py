@@ -68,8 +68,14 @@ def of_ufunc(t: Trace, function: Any, method: str, args: Sequence[Any], more: di
         return _called(t, name, [t.lift(each) for each in args], function)
 
 
+def _keys(a: Shadow) -> Keys:
+    """Return the keys of an operand; of a scout the first alone, since the result's are not read."""
+    return np.asarray(a.keys[(slice(0, 1),) * a.ndim] if a.trace.scouting else a.keys)
+
+
 def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
     values = [each.values for each in a]
+    keys = [_keys(each) for each in a]
     if name in _TRUTHS or (name in _BITS and all(each.dtype == np.bool_ for each in values)):
         return Shadow(t, 0, function(*values), reduce(np.logical_or, (each.doubt for each in a)))
     if name in _COMPARED:
@@ -78,7 +84,7 @@ def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
         return _quotient(t, a[0], a[1], function)
     if name in _BINARY:
         sign, operation = _BINARY[name]
-        return _elementwise(t, sign, operation(a[0].keys, a[1].keys), function(*values), *a)
+        return _elementwise(t, sign, operation(keys[0], keys[1]), function(*values), *a)
     if name in _SPECIAL:
         return _SPECIAL[name](t, *a)
     if name in _BITS:
@@ -87,12 +93,11 @@ def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
         raise refused(f"the reference uses np.{name}, which has no formula; it may use {listed()}")
     own = {"exp2": "ex2", "log2": "lg2"}.get(name, name)
     t.functions.add(own)
-    keys = applied(own, a[0].keys, values[0].astype(np.float64))
-    return _elementwise(t, own, keys, function(values[0]), a[0])
+    found = keys[0] if t.scouting else applied(own, keys[0], values[0].astype(np.float64))
+    return _elementwise(t, own, found, function(values[0]), a[0])
 
 
 def _quotient(t: Trace, a: Shadow, b: Shadow, function: Any) -> Shadow:
-    """Return a quotient by one number, which may be a constant."""
     keys = inv(b.keys)
     number = b.values.reshape(-1)[:1].astype(np.float64)
     if int(t.constants(number)[0]) == int(b.keys.flat[0]):
@@ -131,12 +136,12 @@ def _power(t: Trace, a: Shadow, n: Shadow) -> Shadow:
     p = float(exponent[0])
     values = a.values.astype(np.float64) ** p if a.values.dtype.kind == "f" or p < 0 else a.values ** int(p)
     if p == int(p):
-        keys = power(a.keys, int(p))
+        keys = power(_keys(a), int(p))
     elif 2 * p == int(2 * p):
         t.functions.add("sqrt")
-        keys = power(function_keys("sqrt", a.keys), int(2 * p))
+        keys = power(function_keys("sqrt", _keys(a)), int(2 * p))
     else:
-        keys = hashed("power", a.keys, n.keys)
+        keys = hashed("power", _keys(a), _keys(n))
     return _elementwise(t, "**", keys, values, a, n)
 
 

@@ -87,7 +87,6 @@ class Algebra(Moves):
         return step
 
     def _handler(self, statement: Statement) -> Handler:
-        """Return what executes a statement and keeps its keys."""
         own = self.handlers.get(statement.meaning)
         if own is not None:
             return own
@@ -115,7 +114,6 @@ class Algebra(Moves):
         return None
 
     def _result(self, turn: Turn, cells: list[Cells | None], bits: list[Values]) -> None:
-        """Compute and write the keys of a result."""
         value = turn.frame.values[turn.statement.target]
         if value is None or value.dtype == np.bool_ or all(each is None for each in cells):
             self.put(turn, turn.statement.target, None)
@@ -125,7 +123,6 @@ class Algebra(Moves):
             self._write(turn, call, self._outcome(call))
 
     def _outcome(self, call: Call) -> Outcome:
-        """Return what the rule of a statement makes of its operands."""
         statement = call.statement
         outcome = RULES[statement.meaning](call) if statement.meaning in RULES else None
         if outcome is None or (outcome.keys is None and outcome.cells is None):
@@ -141,7 +138,6 @@ class Algebra(Moves):
         return outcome
 
     def _write(self, turn: Turn, call: Call, outcome: Outcome) -> None:
-        """Write an outcome to the register, extended where that is wider."""
         wave, lanes, statement, width = turn.wave, turn.lanes, turn.statement, call.after.dtype.itemsize
         cells: Cells | None = outcome.cells
         if outcome.keys is not None:

@@ -11,7 +11,6 @@ reported), the phases of mbarriers, and what a thread gives another that is at a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -55,10 +54,8 @@ class Arguments(NamedTuple):
 
     def allocation_at(self, address: int) -> int | None:
         """Return the address of the allocation that an address lies in, or None."""
-        found = (
-            each.address for each in self.allocations if each.address <= address < each.address + each.size
-        )
-        return next(found, None)
+        held = (each for each in self.allocations if each.address <= address < each.address + each.size)
+        return next((each.address for each in held), None)
 
 
 class Arrival(NamedTuple):
@@ -69,8 +66,7 @@ class Arrival(NamedTuple):
     origin: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Step:
+class _Step(NamedTuple):
     """One executed statement: the cells that it reads, by their roles, and those that it writes."""
 
     pc: int
@@ -87,8 +83,7 @@ def arrivals(
     functions = {pc: module.function_around(pc) for pc, _ in executed}
     pointed = _pointed(executed, functions, arguments)
     steps = [_step(functions[pc], pc, record, pointed) for pc, record in executed]
-    flow = _Flow(StatementOrder(executed), sources)
-    flow.spread(steps)
+    flow = _Flow(StatementOrder(executed), sources, steps)
     for step in steps:
         for role, cells in step.roles:
             origin = flow.origin(cells, step.pc) if role else -1
@@ -97,20 +92,16 @@ def arrivals(
 
 
 class _Flow:
-    """What cells may hold."""
+    """What cells may hold: the least fixpoint."""
 
-    def __init__(self, order: StatementOrder, sources: set[int]) -> None:
-        self._order, self._sources = order, sources
+    def __init__(self, order: StatementOrder, sources: set[int], steps: Sequence[_Step]) -> None:
+        self._order, changed = order, True
         self._taint: Taint = {}
-
-    def spread(self, steps: Sequence[_Step]) -> None:
-        """Find the least fixpoint."""
-        changed = True
         while changed:
             changed = False
             for step in steps:
                 reads = (cell for _, cells in step.roles for cell in cells)
-                origin = step.pc if step.pc in self._sources else self.origin(reads, step.pc)
+                origin = step.pc if step.pc in sources else self.origin(reads, step.pc)
                 for cell in step.written if origin >= 0 else ():
                     known = self._taint.setdefault(cell, {})
                     changed |= step.pc not in known
@@ -153,20 +144,15 @@ def _step(function: Function, pc: int, record: Record, pointed: Mapping[Cell, Po
     statement, flow = record.statement, record.flow
     addresses = registers_of(function, flow.addresses)
     loaded, stored = _memories(record, frozenset[int]().union(*(pointed.get(x, ()) for x in addresses)))
-    carries = statement.opcode in ("addc", "subc", "madc")
-    values = registers_of(function, flow.values) | loaded | ({_CARRY} if carries else frozenset())
-    written = registers_of(function, flow.written) | stored
-    if "cc" in statement.modifiers:
-        written |= {_CARRY}
+    carried = frozenset({_CARRY} if statement.opcode in ("addc", "subc", "madc") else ())
+    carries = frozenset({_CARRY} if "cc" in statement.modifiers else ())
+    guard = registers_of(function, [record.guard] if record.guard >= 0 else ())
     roles = (
-        (
-            "the branch" if statement.opcode == "bra" else "the guard",
-            registers_of(function, [record.guard] if record.guard >= 0 else ()),
-        ),
+        ("the branch" if statement.opcode == "bra" else "the guard", guard),
         ("an address", addresses),
-        (_role(record), values),
+        (_role(record), registers_of(function, flow.values) | loaded | carried),
     )
-    return _Step(pc=pc, roles=roles, written=written)
+    return _Step(pc, roles, registers_of(function, flow.written) | stored | carries)
 
 
 def _role(record: Record) -> str:
@@ -183,29 +169,30 @@ def _memories(record: Record, pointed: Pointed) -> tuple[frozenset[Cell], frozen
     """Return memories that a statement may read, and may write, at addresses that point into allocations."""
     statement, none = record.statement, frozenset[Cell]()
     opcode = statement.modifiers[0] if statement.opcode == "wmma" else statement.opcode
+    addressed = any(isinstance(operand, Address) for operand in statement.operands or ())
     if opcode == "call" or opcode == "mbarrier":
         return none, none
-    if record.flow.framed:
-        return (none if opcode in _STORES else {_FRAMES}), (none if opcode in _LOADS else {_FRAMES})  # type: ignore[return-value]
-    if opcode == "tcgen05":
-        return _of_tensor_memory(statement.modifiers)
-    if opcode in TILE_OPCODES:
-        return frozenset({("shared", "", 0)}), none
-    if not any(isinstance(operand, Address) for operand in statement.operands or ()):
+    if opcode == "tcgen05" and not record.flow.framed:
+        read, written = _TENSOR_MEMORY.get(statement.modifiers[0], ((), ()))
+        return _cells(read, pointed), _cells(written, pointed)
+    if opcode in TILE_OPCODES and not record.flow.framed:
+        return _cells(["shared"], pointed), none
+    if not addressed and not record.flow.framed:
         return none, none
     spaces = _named_spaces(statement.modifiers, pointed)
     if opcode == "cp":  # the first space is that of the destination
         return _cells(spaces[1:], pointed), _cells(spaces[:1], pointed)
-    cells = _cells(spaces, pointed)
+    cells = frozenset({_FRAMES}) if record.flow.framed else _cells(spaces, pointed)
     return none if opcode in _STORES else cells, none if opcode in _LOADS else cells
 
 
-def _of_tensor_memory(modifiers: tuple[str, ...]) -> tuple[frozenset[Cell], frozenset[Cell]]:
-    """Return what a tcgen05 statement reads and writes."""
-    what, tensor, shared = modifiers[0], ("tensor", "", 0), ("shared", "", 0)
-    read = {"mma": {tensor, shared}, "ld": {tensor}, "cp": {shared}, "shift": {tensor}}
-    written = {"mma": {tensor}, "st": {tensor}, "cp": {tensor}, "shift": {tensor}}
-    return frozenset(read.get(what, ())), frozenset(written.get(what, ()))
+_TENSOR_MEMORY = {  # what tcgen05 reads, and writes
+    "mma": (("tensor", "shared"), ("tensor",)),
+    "ld": (("tensor",), ()),
+    "st": ((), ("tensor",)),
+    "cp": (("shared",), ("tensor",)),
+    "shift": (("tensor",), ("tensor",)),
+}
 
 
 def _named_spaces(modifiers: tuple[str, ...], pointed: Pointed) -> list[str]:

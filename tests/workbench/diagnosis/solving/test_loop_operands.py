@@ -18,7 +18,7 @@ LOCATED = {"A times a scale of each row"}
 TAKEN = [  # of every kind
     row
     for kind in dict.fromkeys(row.kind for row in LOOPS)
-    for row in sample([each for each in LOOPS if each.kind == kind][: 9 if kind == "operand" else None], 2)
+    for row in sample([each for each in LOOPS if each.kind == kind][: 9 if kind == "operand" else None], 3)
 ]
 F16 = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
 

@@ -143,7 +143,8 @@ def matmul(a: Any, b: Any) -> Keys:
         modular_product(Q, P, 30)(left, right, three)
         found = three.reshape(*lead, *three.shape[1:])
     else:
-        fields = _by_field(a, b)
+        used = _U(NONE - 1)  # what is NONE is 0
+        fields = (a >> _BITS & used, b >> _BITS & used, _Q), (a & _LOW, b & _LOW, _P)
         slices = [slice(i, i + _MOST) for i in range(0, max(k, 1), _MOST)]
         parts = [joined(*(_product(x[..., i], y[..., i, :], m) for x, y, m in fields)) for i in slices]
         found = total(np.stack(parts), 0) if len(parts) != 1 else parts[0]
@@ -153,12 +154,6 @@ def matmul(a: Any, b: Any) -> Keys:
     lacking = np.matmul(none_a.astype(float), (b & _LOW != 0).astype(float))
     lacking = lacking + np.matmul((a & _LOW != 0).astype(float), none_b.astype(float))
     return _without_upper(found, (lacking != 0) * _HIGH_NONE)
-
-
-def _by_field(a: Keys, b: Keys) -> tuple[tuple[Keys, Keys, np.uint64], ...]:
-    """Return the matrices in each field, and its modulus; what is NONE is 0."""
-    used = _U(NONE - 1)
-    return (a >> _BITS & used, b >> _BITS & used, _Q), (a & _LOW, b & _LOW, _P)
 
 
 def _product(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
@@ -173,17 +168,6 @@ def _product(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
 
 
 # --- powers, quotients, the exponential --------------------------------------------------------------
-
-
-def _of_unique(function: Any, keys: Any) -> Keys:
-    """Return a function of keys, computed once for each that differs."""
-    keys = np.asarray(keys, _U)
-    if keys.size < 2:
-        found: Keys = function(keys)
-        return found
-    unique, inverse = np.unique(keys, return_inverse=True)
-    spread: Keys = function(unique)[inverse].reshape(keys.shape)
-    return spread
 
 
 def power(a: Any, exponent: int) -> Keys:
@@ -201,14 +185,11 @@ def power(a: Any, exponent: int) -> Keys:
 
 
 def inv(a: Any) -> Keys:
-    """Return 1 / a, 0 for 0."""
-    return _of_unique(_inverse, a)
-
-
-def _inverse(keys: Keys) -> Keys:
+    """Return 1 / a, 0 for 0, computed once for each key."""
+    keys, inverse = np.unique(np.asarray(a, _U), return_inverse=True)
     q, p = halves(keys)
     found = joined(_raised(q & _U(NONE - 1), Q - 2, _Q), _raised(p, P - 2, _P))
-    return _without_upper(found, keys)
+    return _without_upper(found, keys)[inverse].reshape(np.shape(a))
 
 
 def _raised(values: Keys, exponent: int, modulus: np.uint64) -> Keys:

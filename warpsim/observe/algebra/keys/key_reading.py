@@ -330,7 +330,6 @@ class _Piece:
 
 
 def _some(keys: Keys) -> list[int]:
-    """Return some of the keys, from all parts of an array."""
     found: list[int] = keys.reshape(-1)[:: max(keys.size // _SAMPLES, 1)].tolist()
     return found
 

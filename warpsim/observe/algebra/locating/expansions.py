@@ -210,7 +210,6 @@ class TermPairs:
         return self._numbers[key]
 
     def _variables(self, term: Term) -> tuple[int, ...]:
-        """Return the factors of a term that are no numbers."""
         return tuple(sorted(f for f in term.factors if not self.is_number(f)))
 
     def uneven(self, lacking: list[Term], extra: list[Term]) -> tuple[list[Term], list[Term]]:
@@ -320,7 +319,6 @@ def total_of(terms: Sequence[Term]) -> int:
 
 
 def _all_but_one(keys: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return tuples without one of their keys each."""
     return [keys[:place] + keys[place + 1 :] for place in range(len(keys))]
 
 

@@ -49,24 +49,26 @@ class Aligner:
         self._done = dict[tuple[int, int], list[Edit]]()
         self.pairs = TermPairs(kernel, reference, self._inverses)
         self._arrays = Counter[tuple[str, str]]()  # of elements that stand for others, in the sums so far
-        self._left = _MOST_PAIRS
+        self._left, self._depth = _MOST_PAIRS, 0
 
     def known(self, key: int) -> bool:
         """Return whether a key belongs to this output, as a value of the reference or a constant."""
         return self.slice.has(key) or self.reference.constant(key) is not None
 
-    def edits(self, value: int, wanted: int, depth: int = 0) -> list[Edit]:
+    def edits(self, value: int, wanted: int) -> list[Edit]:
         """Return what differs between a value and the wanted key; none for equal keys."""
         if value == wanted:
             return []
         if value in self._inverses and wanted in self._inverses:
-            return self.edits(self._inverses[value], self._inverses[wanted], depth)
+            return self.edits(self._inverses[value], self._inverses[wanted])
         pair = value, wanted
         if pair not in self._done:
             self._left -= 1
             self._done[pair] = [self._edit("unknown", value, wanted)]  # of a pair within itself
-            if self._left > 0 and depth < _DEEP:
-                self._done[pair] = self._best(value, wanted, depth)
+            if self._left > 0 and self._depth < _DEEP:
+                self._depth += 1
+                self._done[pair] = self._best(value, wanted)
+                self._depth -= 1
         return self._done[pair]
 
     def proves(self, edits: Sequence[Edit], value: int, wanted: int) -> bool:
@@ -78,7 +80,7 @@ class Aligner:
         made, more = self.kernel.value(value), more or (value, right)
         return Edit(kind, value, minus(right, value), -1 if made is None else made.pc, *more)
 
-    def _best(self, value: int, wanted: int, depth: int) -> list[Edit]:
+    def _best(self, value: int, wanted: int) -> list[Edit]:
         """Return the edits that explain most. Slow ways are tried where quick ways explain too little:
         a factor of the whole value before factors of many terms.
         """
@@ -90,7 +92,7 @@ class Aligner:
         )  # fmt: skip
         for way, enough in ways:
             if loss(found, value) > enough:
-                for edits in way(value, wanted, depth):
+                for edits in way(value, wanted):
                     better = edits and loss(edits, value) < loss(found, value)
                     if better and self.proves(edits, value, wanted):
                         found = edits
@@ -155,7 +157,7 @@ class Aligner:
 
     # --- what is wrong with this statement ---
 
-    def _here(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+    def _here(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         yield from self._by_choice(value, wanted)
         made, right = self.kernel.value(value), self.reference.value(wanted)
         direct = made is None or self.reference.known(value) or not made.terms
@@ -240,7 +242,7 @@ class Aligner:
             return False
         return needed != ONE if numbers else self.kernel.value(found) is None
 
-    def _by_factor(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+    def _by_factor(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         """Yield a factor or an addend of the reference, or of the kernel, that stands on one side alone."""
         if value == 0 or wanted == 0 or self.kernel.value(value) is None:
             return
@@ -287,7 +289,7 @@ class Aligner:
 
     # --- operands ---
 
-    def _by_needed(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+    def _by_needed(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         """Yield edits of one operand, where the reference has what it has to be."""
         made = self.kernel.value(value)
         if made is None:
@@ -299,7 +301,7 @@ class Aligner:
             defined = self.reference.value(needed) is not None and self.reference.name(needed) is None
             if not self.slice.has(needed) and not defined and (needed or not self._cut_off(found)):
                 continue
-            edits = self.edits(found, needed, depth + 1)  # of its own statement, or it is the wrong one here
+            edits = self.edits(found, needed)  # of its own statement, or it is the wrong one here
             if self.kernel.value(found) is None or (self._other_element(found, needed) and cost(edits) > 1):
                 other, alone = _other(made.operands, found), len(edits) == 1 and edits[0].kind == "missing"
                 here = self._edit("operand", value, wanted, found, needed, other)
@@ -310,7 +312,7 @@ class Aligner:
         names = self.reference.name(found), self.reference.name(needed)
         return names[0] is not None and names[1] is not None and names[0].array == names[1].array
 
-    def _by_shared(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+    def _by_shared(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         """Yield edits of a value that is used more than once, replaced everywhere by one of the reference."""
         if self.reference.value(wanted) is None or self.kernel.value(value) is None:
             return
@@ -320,7 +322,7 @@ class Aligner:
         for key in (each for each in below if uses[each] > 1):
             for other in candidates:
                 if self.kernel.evaluate(value, {key: minus(other, key)}) == wanted:
-                    yield self.edits(key, other, depth + 1)
+                    yield self.edits(key, other)
 
     def _computed_below(self, value: int) -> list[int]:
         """Return computed values that lead to one, without those in terms of matrix instructions."""
@@ -333,7 +335,7 @@ class Aligner:
                 todo += made.operands
         return found
 
-    def _too_late(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+    def _too_late(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         """Yield an operation that comes too late: the reference has it at an operand further down."""
         made = self.kernel.value(value)
         if made is None or made.name not in ("+", "*", "-") or len(set(made.operands)) != 2:
@@ -350,25 +352,25 @@ class Aligner:
 
     # --- structure ---
 
-    def _by_structure(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+    def _by_structure(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         made, right = self.kernel.value(value), self.reference.value(wanted)
         if made is None or right is None:
             return
         if made.name in SUMS or right.name in SUMS:
-            yield self._of_sums(value, wanted, depth, self.coarse)
+            yield self._of_sums(value, wanted, self.coarse)
         if made.name in PRODUCTS or right.name in PRODUCTS:
-            yield from self._of_factors([value], [wanted], depth)
+            yield from self._of_factors([value], [wanted])
         if made.name == right.name and len(made.operands) == len(right.operands) == 1:
-            yield self.edits(made.operands[0], right.operands[0], depth + 1)
+            yield self.edits(made.operands[0], right.operands[0])
 
-    def _by_expansion(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+    def _by_expansion(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         """Yield edits of sums with sums that both sides have expanded, too."""
         made, right = self.kernel.value(value), self.reference.value(wanted)
         if made is not None and right is not None and (made.name in SUMS or right.name in SUMS):
             for sides in (self.fine, self.flat):
-                yield self._of_sums(value, wanted, depth, sides)
+                yield self._of_sums(value, wanted, sides)
 
-    def _of_factors(self, left: list[int], right: list[int], depth: int) -> Iterator[list[Edit]]:
+    def _of_factors(self, left: list[int], right: list[int]) -> Iterator[list[Edit]]:
         """Yield edits of factors of factors: of the first alone, which may put all right, then of more."""
         mine = Counter(f for each in left for f in self.fine[0].factors(each) if abs(f) != ONE)
         theirs = Counter(f for each in right for f in self.fine[1].factors(each) if abs(f) != ONE)
@@ -382,12 +384,12 @@ class Aligner:
                 if self.kernel.value(abs(a)) is None:
                     break
                 belongs = abs(b) if (a < 0) == (b < 0) else inverse(abs(b))  # where either alone divides
-                edits = edits + self.edits(abs(a), belongs, depth + 1)
+                edits = edits + self.edits(abs(a), belongs)
                 yield edits
 
     # --- sums ---
 
-    def _of_sums(self, value: int, wanted: int, depth: int, sides: Sequence[Expansion]) -> list[Edit]:
+    def _of_sums(self, value: int, wanted: int, sides: Sequence[Expansion]) -> list[Edit]:
         made = self.kernel.value(value)
         mine, theirs = (side.terms(key) for side, key in zip(sides, (value, wanted), strict=True))
         self.kernel.evaluated += len(mine) + len(theirs)
@@ -398,7 +400,7 @@ class Aligner:
         if len(mine) < 2 and len(theirs) < 2 and not (mine and mine[0].pc >= 0 and len(mine[0].factors) > 1):
             return []
         lacking = self.pairs.divided(lacking, extra)
-        edits = self._of_pairs(extra, lacking, depth)
+        edits = self._of_pairs(extra, lacking)
         if not edits and len(extra) == len(mine) and len(lacking) == len(theirs):
             return []  # nothing in common: another sum
         if total_of(extra) == total_of(lacking):
@@ -413,7 +415,7 @@ class Aligner:
             edits.append(Edit("missing term", value, term.key, pc, 0, first, partner))
         return list(dict.fromkeys(edits))
 
-    def _of_pairs(self, extra: list[Term], lacking: list[Term], depth: int) -> list[Edit]:
+    def _of_pairs(self, extra: list[Term], lacking: list[Term]) -> list[Edit]:
         """Return edits of terms that stand for others, which are taken out of both lists.
 
         Terms are paired by a factor that both have. Where the first and the last factor would do, as k of A
@@ -423,7 +425,7 @@ class Aligner:
         found: list[tuple[float, int, int, int, list[Edit], set[int], set[int]]] = []
         for last in (True, False):
             pairs = self.pairs.pairs(extra, lacking, last=last)
-            edits = [edit for term, other in pairs for edit in self._of_terms(term, other, depth)]
+            edits = [edit for term, other in pairs for edit in self._of_terms(term, other)]
             left = {id(a) for a, _ in pairs}, {id(b) for _, b in pairs}
             loss = round(cost(edits), 1) + len(extra) + len(lacking) - 2 * len(pairs)
             again = sum(self._arrays[self._arrays_of(edit)] > 0 for edit in edits)
@@ -442,7 +444,7 @@ class Aligner:
         names = self.reference.name(edit.found), self.reference.name(edit.wanted)
         return tuple("" if name is None else name.array for name in names)  # type: ignore[return-value]
 
-    def _of_terms(self, term: Term, other: Term, depth: int) -> list[Edit]:
+    def _of_terms(self, term: Term, other: Term) -> list[Edit]:
         mine, theirs = Counter(term.factors), Counter(other.factors)
         left, right = (self.pairs.folded(list(each.elements())) for each in (mine - theirs, theirs - mine))
         same = Counter(left) & Counter(right)  # of numbers that are divided among other factors
@@ -452,13 +454,13 @@ class Aligner:
         delta = term.delta(other.key)
         if len(left) == len(right) == 1:
             computed = not self.reference.known(left[0]) or self.kernel.value(left[0]) is not None
-            inner = self.edits(left[0], right[0], depth + 1) if computed else []
+            inner = self.edits(left[0], right[0]) if computed else []
             whole = Edit("operand", term.value, delta, term.statement(left[0]), left[0], right[0], shared)
             if not inner or (cost(inner) > _SHORT and self.reference.known(left[0])):
                 return [whole]
             own = [edit._replace(value=term.value, delta=delta, pc=term.pc) for edit in inner]
             return [edit if edit.pc >= 0 else here for edit, here in zip(inner, own, strict=True)]
-        inner = self._of_several(term, left, right, depth) if len(left) == len(right) else []
+        inner = self._of_several(term, left, right) if len(left) == len(right) else []
         if inner:
             return inner
         found, wanted = product_of(left) if left else ONE, product_of(right) if right else ONE
@@ -467,7 +469,7 @@ class Aligner:
         pc = term.statement(left[0]) if left else term.pc
         return [Edit(kind, term.value, delta, pc, found, wanted, partner, "*")]
 
-    def _of_several(self, term: Term, left: list[int], right: list[int], depth: int) -> list[Edit]:
+    def _of_several(self, term: Term, left: list[int], right: list[int]) -> list[Edit]:
         """Return edits of factors: of computed values, then of elements in place of others of their array."""
         leaves = [f for f in left if self.kernel.value(self._inverses.get(f, f)) is None]
         pairs = [(f, next((g for g in right if self._other_element(f, g)), 0)) for f in leaves]
@@ -475,9 +477,9 @@ class Aligner:
         theirs = [g for g in right if g not in dict(pairs).values()]
         if not all(g for _, g in pairs) or len(mine) != len(theirs):
             return []
-        ways: Iterable[list[Edit]] = self._of_factors(mine, theirs, depth)
+        ways: Iterable[list[Edit]] = self._of_factors(mine, theirs)
         if len(mine) == 1:
-            ways = [self.edits(mine[0], theirs[0], depth + 1)]
+            ways = [self.edits(mine[0], theirs[0])]
         edits = next((each for each in ways if self._makes(each, mine, theirs)), [])
         key = times(term.key, times(product_of(theirs), inverse(product_of(mine))))
         for f, g in pairs if edits or not mine else ():
@@ -488,7 +490,6 @@ class Aligner:
         return edits
 
     def _makes(self, edits: Sequence[Edit], factors: Sequence[int], wanted: Sequence[int]) -> bool:
-        """Return whether a product of values is the wanted product with edits."""
         deltas, found = deltas_of(edits), ONE
         for each in factors:
             divides = self._inverses.get(each)
@@ -498,7 +499,6 @@ class Aligner:
 
 
 def _other(operands: Sequence[int], key: int) -> int:
-    """Return the first operand that is another, 0 for none."""
     return next((each for each in operands if each != key), 0)
 
 

@@ -493,5 +493,4 @@ class KernelGraph(Graph):
 
 
 def _any(step: Step, key: int) -> Any:
-    """Return where an operand of a step has a key."""
     return np.logical_or.reduce([each == _U(key) for each in step.operands])

@@ -73,8 +73,6 @@ def located(sides: Sides) -> Located | None:
 
 
 class _Search:
-    """The search of one output."""
-
     def __init__(self, sides: Sides, output: Output) -> None:
         self.sides, self.output = sides, output
         values = [(sides.leaves.value(sides.trace, own), own) for own in sides.leaves.arguments]

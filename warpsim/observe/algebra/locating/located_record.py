@@ -5,7 +5,6 @@ Only ``Located.message`` makes words of it; whatever decides asks the fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os.path import dirname
 from typing import Literal
@@ -70,9 +69,38 @@ class Located(Displayed):
     @property
     def message(self) -> str:
         """The mistake in a sentence, without its place."""
-        sentence = _SENTENCES.get(self.kind, _unknown)(self)
         more = f", at {self.places} places" if self.places > 1 else ""
-        return f"{sentence}{more}"
+        return f"{self._sentence()}{more}"
+
+    def _sentence(self) -> str:
+        found, wanted, partner, operation = self.found, self.wanted, self.partner, self.operation
+        verb, choice = _VERBS.get(operation, operation), operation in CHOICES
+        match self.kind:
+            case "operand":
+                beside = f" beside {partner}" if partner else ""
+                how = f" ({self.map})" if self.map else ", as the metadata choose" if self.chosen else ""
+                how += ": another thread computes that" if self.elsewhere else ""
+                return f"{found} stands where the reference has {wanted}{beside}{how}"
+            case "operation" if operation in ("+", "-"):
+                return f"the reference {'adds' if operation == '+' else 'subtracts'} these operands"
+            case "operation":
+                return f"the reference has {operation} of these operands"
+            case "missing" if choice:
+                return f"{operation} with {partner} is missing: {found} stands here"
+            case "missing" if partner and operation in ("*", "/"):
+                return f"{found} is not {verb} by {partner}"
+            case "missing" if partner:
+                return f"{found}: {partner} is not {verb}"
+            case "missing":
+                return f"the reference applies {operation} to {found}, the kernel does not"
+            case "extra" if choice:
+                return f"{operation} with {partner} is too much: the reference has {wanted}"
+            case "extra":
+                return f"{partner or operation} is {verb} too much: the reference has {wanted}"
+            case kind if kind in _TERMS:
+                term = (found if found != "0" else wanted) + (f" * {partner}" if partner else "")
+                return f"terms {_TERMS[kind]}, as {term} ({self.map})"
+        return _SENTENCES.get(self.kind, _SENTENCES["unknown"]).format(it=self)
 
     @property
     def fix(self) -> str:
@@ -81,14 +109,14 @@ class Located(Displayed):
             case "operand" if self.elsewhere:
                 return "check the index of the rows and columns that are multiplied, and that of this thread"
             case "operand" if self.loaded is not None and self.map:
-                return f"load {_array(self.wanted)} with the index of {self.wanted}"
+                return f"load {self.wanted.split('[', 1)[0]} with the index of {self.wanted}"
             case "operand":
                 return f"take {self.wanted} in place of {self.found}"
             case "operation":
                 sign = {"+": "add", "-": "subtract"}.get(self.operation)
                 return f"{sign} the operands here" if sign else f"compute {self.operation} here"
             case "missing":
-                return f"{_imperative(self.operation)} {self.partner}"
+                return f"{_IMPERATIVES.get(self.operation, f'apply {self.operation} to')} {self.partner}"
             case "extra" if self.operation in CHOICES:
                 return f"leave out {self.operation} with {self.partner}"
             case "extra":
@@ -126,12 +154,9 @@ def user_line(source: SourceLine | None) -> SourceLine | None:
     """Return the innermost line of the user: asm and headers outside the kernel's folder lead out of it."""
     stack = [*inline_stack(source)]
     folder = dirname(stack[-1].file) if stack else ""
-    own = (each for each in stack if dirname(each.file) == folder and not _is_asm(each))
-    return next(own, stack[-1] if stack else None)
-
-
-def _is_asm(source: SourceLine) -> bool:
-    return source.text.lstrip().startswith(("asm", '"', ":"))
+    own = (each for each in stack if dirname(each.file) == folder)
+    code = (each for each in own if not each.text.lstrip().startswith(("asm", '"', ":")))
+    return next(code, stack[-1] if stack else None)
 
 
 def user_location(location: Location) -> Location:
@@ -139,83 +164,19 @@ def user_location(location: Location) -> Location:
     return replace(location, source=user_line(location.source))
 
 
-def _array(name: str) -> str:
-    return name.split("[", 1)[0]
-
-
-def _imperative(operation: str) -> str:
-    other = f"take the {operation} of it and" if operation in CHOICES else f"apply {operation} to"
-    return {"+": "add", "-": "subtract", "*": "multiply by", "/": "divide by"}.get(operation, other)
-
-
-def _operand(it: Located) -> str:
-    beside = f" beside {it.partner}" if it.partner else ""
-    how = f" ({it.map})" if it.map else ", as the metadata choose" if it.chosen else ""
-    how += ": another thread computes that" if it.elsewhere else ""
-    return f"{it.found} stands where the reference has {it.wanted}{beside}{how}"
-
-
-def _operation(it: Located) -> str:
-    sign = {"+": "adds", "-": "subtracts"}.get(it.operation)
-    return (
-        f"the reference {sign} these operands"
-        if sign
-        else f"the reference has {it.operation} of these operands"
-    )
-
-
-def _times(it: Located) -> str:
-    return f" * {it.partner}" if it.partner else ""
-
-
-def _missing(it: Located) -> str:
-    if it.operation in CHOICES:
-        return f"{it.operation} with {it.partner} is missing: {it.found} stands here"
-    if it.partner:
-        verb = _VERBS.get(it.operation, it.operation)
-        word = "by" if it.operation in ("*", "/") else "is"
-        return (
-            f"{it.found}: {it.partner} is not {verb}"
-            if word == "is"
-            else f"{it.found} is not {verb} by {it.partner}"
-        )
-    return f"the reference applies {it.operation} to {it.found}, the kernel does not"
-
-
-def _unknown(it: Located) -> str:
-    return f"the value here is none of the reference's, which has {it.wanted}"
-
-
-def _extra(it: Located) -> str:
-    if it.operation in CHOICES:
-        return f"{it.operation} with {it.partner} is too much: the reference has {it.wanted}"
-    verb = _VERBS.get(it.operation, it.operation)
-    return f"{it.partner or it.operation} is {verb} too much: the reference has {it.wanted}"
-
-
-def _of_terms(words: str) -> Callable[[Located], str]:
-    return lambda it: f"terms {words}, as {it.found if it.found != '0' else it.wanted}{_times(it)} ({it.map})"
-
-
-def _rescaling(it: Located) -> str:
-    return f"{it.operation} of values that are scaled by different maxima: an operand is not rescaled"
-
-
-def _twice(it: Located) -> str:
-    return f"several values are stored to each element of {it.output}; their sum is the reference's"
-
-
-_SENTENCES: dict[str, Callable[[Located], str]] = {
-    "operand": _operand,
-    "operation": _operation,
-    "missing": _missing,
-    "extra": _extra,
-    "order": lambda it: f"{it.operation} comes at another step: the reference has {it.wanted}",
-    "missing term": _of_terms("are missing in the sum"),
-    "extra term": _of_terms("are too many in the sum"),
-    "double term": _of_terms("are added more than once"),
-    "rescaling": _rescaling,
-    "never stored": lambda it: f"elements of {it.output} are never stored",
-    "moved": lambda it: f"elements of {it.output} are stored at other indices ({it.map})",
-    "stored twice": _twice,
+_TERMS = {
+    "missing term": "are missing in the sum",
+    "extra term": "are too many in the sum",
+    "double term": "are added more than once",
+}
+_SENTENCES = {
+    "order": "{it.operation} comes at another step: the reference has {it.wanted}",
+    "rescaling": "{it.operation} of values that are scaled by different maxima: an operand is not rescaled",
+    "never stored": "elements of {it.output} are never stored",
+    "moved": "elements of {it.output} are stored at other indices ({it.map})",
+    "stored twice": "several values are stored to each element of {it.output}; their sum is the reference's",
+    "unknown": "the value here is none of the reference's, which has {it.wanted}",
+}
+_IMPERATIVES = {"+": "add", "-": "subtract", "*": "multiply by", "/": "divide by"} | {
+    choice: f"take the {choice} of it and" for choice in CHOICES
 }

@@ -41,10 +41,10 @@ def whole_output(output: Output, stores: Sequence[Stores], places: npt.NDArray[n
     never = output.other & (output.writers < 0)
     if never.sum() == len(other):
         return Whole("never stored", len(other), store, "", output.first(never))
-    return _moved(output, other, store) or _repeated(output, other, stores, places)
+    return _moved(output, other) or _repeated(output, other, stores, places)
 
 
-def _moved(output: Output, other: npt.NDArray[np.intp], store: int) -> Whole | None:
+def _moved(output: Output, other: npt.NDArray[np.intp]) -> Whole | None:
     """Return that wrong elements are other elements of the result, where a map says which."""
     keys, first, often = np.unique(output.reference, return_index=True, return_counts=True)
     keys, first = keys[(often == 1) & (keys != 0)], first[(often == 1) & (keys != 0)]

@@ -48,9 +48,8 @@ _RING: dict[str, tuple[str, Callable[..., Keys], Callable[..., Values]]] = {
 
 
 def _ring(call: Call) -> Outcome | None:
-    """Return a sum or a product; the upper half of an integer product is not a formula."""
     if call.has("hi"):
-        return None
+        return None  # the upper half of an integer product is not a formula
     opcode, count = call.statement.opcode, len(call.types)
     name, key, value = _RING[opcode if opcode in _RING else "fused" if count > 2 else "product"]
     keys = [call.keys(place) for place in range(count)]
@@ -229,7 +228,6 @@ def _pack(call: Call) -> Outcome | None:
 
 
 def _nibbles(call: Call, to: Element, of: Element) -> Outcome | None:
-    """Two e2m1 share a byte: a pair of keys, that reading takes apart."""
     if to.kind != PAIRED:
         keys = call.reader.nibbles(call.cells[0], call.bits[0], PAIRED, 0)
         return Outcome(keys, None, "", (), Element(to.kind, to.size, 2))

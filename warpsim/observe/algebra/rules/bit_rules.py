@@ -28,7 +28,6 @@ def _known_rows(call: Call, count: int) -> list[Keys] | None:
 
 
 def _number(call: Call, rows: Keys, name: str, *, signed: bool = False) -> Outcome:
-    """Return the integers that rows of bits are."""
     size = call.after.dtype.itemsize
     keys = call.reader.bits.number(rows, signed=signed)
     operands = tuple(cells.keys[0] for cells in call.cells if cells is not None)
@@ -69,7 +68,6 @@ def _whole_integer(call: Call, count: int) -> Outcome | None:
 
 
 def _applied(table: int, operands: list[Values]) -> Values:
-    """Return a function of bits of up to three words."""
     dtype = operands[0].dtype
     words = [*operands, *[np.zeros_like(operands[0])] * (3 - len(operands))]
     found = np.zeros_like(operands[0])

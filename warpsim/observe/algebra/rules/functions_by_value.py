@@ -53,14 +53,12 @@ def applied(name: str, keys: Keys, values: npt.NDArray[Any]) -> Keys:
 
 
 class _Open(NamedTuple):
-    """A result of which a function may follow."""
-
     name: str
     wave: Any
     mask: Mask
     keys: Keys
     arguments: npt.NDArray[Any]
-    values: npt.NDArray[Any]
+    probe: float  # the function of the argument in the middle
 
 
 class ByValue:
@@ -72,7 +70,6 @@ class ByValue:
         self.names = tuple(name for name in names if name in FUNCTIONS)
         self.places = dict[int, tuple[str, int]]()
         self._open = list[_Open]()
-        self._probes = list[float]()
         self._followed = set[int]()  # keys of first lanes
 
     def loaded(self, wave: Any, lanes: Any, keys: Keys, values: npt.NDArray[Any]) -> None:
@@ -87,7 +84,7 @@ class ByValue:
         it."""
         if len(values) < _FEWEST:
             return None
-        found = self._recognised(wave, lanes, keys, values)
+        found = self._recognised(wave, lanes, values)
         if found is not None:
             name, _, result = found
             if (result == keys).all():
@@ -97,20 +94,20 @@ class ByValue:
         self.follow(wave, lanes, keys, values)
         return None
 
-    def _recognised(
-        self, wave: Any, lanes: Any, keys: Keys, values: npt.NDArray[Any]
-    ) -> tuple[str, Keys, Keys] | None:
+    def _recognised(self, wave: Any, lanes: Any, values: npt.NDArray[Any]) -> tuple[str, Keys, Keys] | None:
         probe = values[len(values) // 2]
-        near = np.abs(np.array(self._probes) - probe) <= _NEAR * abs(probe)
-        for place in np.flatnonzero(near)[::-1].tolist():
-            each = self._open[place]
+        for each in reversed(self._open):
+            here = each.wave is wave and len(each.arguments) == len(values)
             if (
-                each.wave is not wave
-                or len(each.values) != len(values)
+                not here
+                or abs(each.probe - probe) > _NEAR * abs(probe)
                 or not (each.mask == lanes.mask).all()
             ):
                 continue
-            if np.allclose(values, each.values, rtol=_NEAR, atol=2.0**-60) and np.ptp(values) > 0:
+            with np.errstate(all="ignore"):
+                results, spread = FUNCTIONS[each.name](each.arguments), np.ptp(values)
+            flat = spread == 0 or not np.ptp(results) > 1e-3 * np.abs(results).max()  # or not finite
+            if not flat and np.allclose(values, results, rtol=_NEAR, atol=2.0**-60):
                 return each.name, each.keys, applied(each.name, each.keys, each.arguments)
         return None
 
@@ -119,9 +116,7 @@ class ByValue:
         self._followed.add(int(keys[0]))
         for name in self.names:
             with np.errstate(all="ignore"):
-                results = FUNCTIONS[name](values)
-            if np.isfinite(results).all() and np.ptp(results) > 1e-3 * np.abs(results).max():
-                self._open.append(_Open(name, wave, lanes.mask, keys, values, results))
-                self._probes.append(float(results[len(values) // 2]))
-        if len(self._open) > _KEPT:
-            del self._open[:-_KEPT], self._probes[:-_KEPT]
+                probe = float(FUNCTIONS[name](values[len(values) // 2]))
+            if np.isfinite(probe):
+                self._open.append(_Open(name, wave, lanes.mask, keys, values, probe))
+        del self._open[:-_KEPT]

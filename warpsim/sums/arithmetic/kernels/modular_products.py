@@ -12,7 +12,7 @@ import numpy as np
 
 from ._jit import Array, variant_kernel
 
-_EXACT = 16  # products below 2^60 whose sum has 64 bits
+_EXACT = 16  # products of numbers below 2^30 whose sum, with another such number, has 64 bits
 
 
 @lru_cache(maxsize=8)
@@ -39,7 +39,7 @@ def modular_product(upper: int, lower: int, bits: int) -> Callable[[Array, Array
                     for j in range(columns):
                         first[j] += x * (b[e, k, j] >> shift & used)
                         second[j] += y * (b[e, k, j] & mask)
-                    if k % _EXACT == _EXACT - 2:
+                    if k % _EXACT == _EXACT - 1 and k + 1 < depth:
                         for j in range(columns):
                             first[j] %= high
                             second[j] %= low

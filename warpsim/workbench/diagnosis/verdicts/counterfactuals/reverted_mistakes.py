@@ -8,8 +8,8 @@ not know what fills them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,7 @@ from .....sums.execution.pipeline import execute_inputs
 from ...library.mistake import SPELLED, Mistake
 from ...library.setting import Setting
 from ...search.cases import setting_of
-from ...solving.other_causes import bare_mistake, byte_places, named_mistake, other_causes, permutations
-from ...solving.solving import Explanation
+from ...solving.other_causes import bare_mistake, byte_places, other_causes, permutations
 from ..launch_causes import Cause, along, chain_to, traced
 from ..tried_repairs import MatrixHook, Trial
 
@@ -38,26 +37,17 @@ _SIMPLE = 2.0  # cost of the maps that are undone
 _OPERANDS = ("e", "a", "b", "scale_a", "scale_b")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Executed:
-    """A statement by its number, with the immediates that it was executed with."""
-
-    pc: int
-    setting: Setting
-
-
 class Settings(MatrixHook):
     """A launch that notes what is executed of instructions whose operands are all registers."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.executed: dict[int, Executed] = {}
+        self.executed: dict[int, Setting] = {}
 
     def of_registers(self, pc: int, form: Instruction, inputs: Inputs) -> Array:
         """Return D, as it is; undefined metadata is read literally."""
         if inputs.warp_level:
-            setting = setting_of(form, inputs)
-            self.executed.setdefault(pc, Executed(pc=pc, setting=setting))
+            self.executed.setdefault(pc, setting_of(form, inputs))
         return execute_inputs(form, inputs.with_words(inputs.registers, literal=True))
 
 
@@ -89,35 +79,26 @@ def reverted_mistakes(trial: Trial) -> list[Cause]:
         return []
     found = dict[str, dict[int, Mistake]]()
     with trial.budget.search("known mistakes"):
-        for chosen in _candidates(settings.executed.values()):
-            bare = {
-                pc: (each if isinstance(each, Mistake) else bare_mistake(each)) for pc, each in chosen.items()
-            }
-            if len(found) <= _LISTED and trial.wrong(RevertedMistake(bare)) == 0:
-                named = {
-                    pc: (each if isinstance(each, Mistake) else named_mistake(each))
-                    for pc, each in chosen.items()
-                }
+        for chosen in _candidates(settings.executed):
+            if len(found) <= _LISTED and trial.wrong(RevertedMistake(chosen)) == 0:
+                named = {pc: each.named for pc, each in chosen.items()}
                 found[next(iter(named.values())).name] = named
     return [_cause(trial, found)] if found else []
 
 
-Candidate = Mistake | Explanation
-
-
-def _candidates(executed: Iterable[Executed]) -> list[dict[int, Candidate]]:
+def _candidates(executed: Mapping[int, Setting]) -> list[dict[int, Mistake]]:
     """Return what can be undone, by the statements that may suffer from it, the most certain first."""
-    found: dict[tuple[int, str], dict[int, Candidate]] = {}
-    for each in executed:
-        form = each.setting.instruction
-        for mistake in other_causes(each.setting):
+    found = defaultdict[tuple[int, str], dict[int, Mistake]](dict)
+    for pc, setting in executed.items():
+        form = setting.instruction
+        for mistake in other_causes(setting):
             if _can_be_undone(mistake, form):
-                found.setdefault((0, mistake.name), {})[each.pc] = mistake
+                found[0, mistake.name][pc] = mistake
         for name in (name for name in _OPERANDS if name in form.operands):
-            for mistake in byte_places(each.setting, name):
-                found.setdefault((2, mistake.name), {})[each.pc] = mistake
-            for made in permutations(each.setting, name, _SIMPLE):
-                found.setdefault((1 if name == "e" else 2, f"{name} {made.atom}"), {})[each.pc] = made
+            for mistake in byte_places(setting, name):
+                found[2, mistake.name][pc] = mistake
+            for made in permutations(setting, name, _SIMPLE):
+                found[1 if name == "e" else 2, f"{name} {made.atom}"][pc] = bare_mistake(made)
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
 
 
@@ -140,15 +121,17 @@ def _cause(trial: Trial, found: Mapping[str, Mapping[int, Mistake]]) -> Cause:
     or_else = "".join(f"; or, with the same outputs, {other}" for other, _ in others[:_LISTED])
     same = tuple(f"the same as: {other}" for other in mistake.also)
     if mistake.arithmetic is not None:
+        meant = mistake.arithmetic.instruction
+        fix = f"use {meant.mnemonic}, or convert the operands"
+        if name.startswith("numerics"):
+            fix = (
+                f"what is expected are results of {meant.target}: launch for it, or compare with this chip's"
+            )
+        said = f"what is expected is what another instruction computes of the same registers: {name}{or_else}"
         return Cause(
-            kind="instruction",
-            message=f"what is expected is what another instruction computes of the same registers: {name}"
-            f"{or_else}",
-            location=at,
-            evidence=trial.again(_EVIDENCE),
-            fix=_fix(mistake.arithmetic.instruction, name),
+            kind="instruction", message=said, location=at, evidence=trial.again(_EVIDENCE), fix=fix,
             symptoms=same,
-        )
+        )  # fmt: skip
     role = mistake.operands[0] if len(mistake.operands) == 1 else ""
     chain = chain_to(launch, at, role, traced(launch, [*trial.expected]))
     what = name.removeprefix(f"{SPELLED.get(role, role.upper())}: ") if role else name
@@ -163,10 +146,3 @@ def _cause(trial: Trial, found: Mapping[str, Mapping[int, Mistake]]) -> Cause:
         also=tuple(along(chain, at)) if chain.loads else (),
         symptoms=same,
     )
-
-
-def _fix(meant: Instruction, name: str) -> str:
-    """Return what to do: use the other instruction, or compare with the chip that has the other numerics."""
-    if name.startswith("numerics"):
-        return f"what is expected are results of {meant.target}: launch for it, or compare with this chip's"
-    return f"use {meant.mnemonic}, or convert the operands"
