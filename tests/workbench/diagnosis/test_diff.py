@@ -748,4 +748,4 @@ def test_ids_of_scales_that_another_instruction_lacks() -> None:
     case = case_of(form, inputs_of(setting, registers), outcome(setting, probe(setting, 1, 1), ()))
     forms = {mistake.arithmetic.instruction for mistake in other_causes(setting) if mistake.arithmetic}
     assert any(other.scale_chunks == 4 for other in forms)
-    assert all(others for _, _, others in joined_with_others(case, np.zeros((1, 16, 8), np.bool_)))
+    assert all(others for _, _, others in joined_with_others(case))

@@ -21,10 +21,8 @@ from warpsim.workbench.diagnosis.recordings.event_chains import diagnose_chain
 
 def tiles_of_a_loop(*k: int) -> Any:
     """One warp's tiles, of these k in turn."""
-    places = np.zeros((len(k), 5), np.int64)
-    places[:, 4] = range(len(k))
     return SimpleNamespace(
-        tiles=SimpleNamespace(operand=SimpleNamespace(places=places)),
+        tiles=SimpleNamespace(operand=SimpleNamespace(later=np.ones(len(k) - 1, np.bool_))),
         logical=lambda: np.array(k),
         empty=np.zeros(len(k), np.bool_),
     )
@@ -52,9 +50,9 @@ def test_where_nothing_steps_along_k_no_stage_is_named() -> None:
 @pytest.mark.parametrize(("inner_axis", "count"), [("columns", 16), ("rows", 4)])
 def test_steps_in_a_buffer(inner_axis: str, count: int) -> None:
     """k runs along the axis that the tiles' inner one is: 256 columns, or 64 rows, 16 a step."""
-    buffer = SimpleNamespace(shape=(64, 256), dtype=np.dtype(np.float16))
+    source = SimpleNamespace(shape=(64, 256), dtype=np.dtype(np.float16))
     tiles = SimpleNamespace(
-        operand=SimpleNamespace(buffer=buffer, width=16), inner=np.zeros((1, 16, 16)), inner_axis=inner_axis
+        operand=SimpleNamespace(source=source, width=16), inner=np.zeros((1, 16, 16)), inner_axis=inner_axis
     )
     assert _step_count(SimpleNamespace(tiles=tiles)) == count  # type: ignore[arg-type]
 

@@ -37,6 +37,7 @@ _VERBS = {  # what people come for: verbs, with the module of each, imported whe
         "check": ("check", "check a whole module without running it"),
         "gemm": ("gemm", "multiply whole matrices as one instruction along k does"),
         "replay": ("replay", "execute the instructions of a GPU's register trace"),
+        "demo": ("demo", "a first look: the verdict on a wrong kernel, and its page"),
     },
     "Find a mistake": {
         "diff": ("diff", "find the mistake that gives exactly this wrong D"),

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import click
 
 from . import exec_runs as runs
-from .cluster import cluster
 from .host_looking import HostLooking, Observation
 from .options import FOLDER, Resident, Schedule, Scheduler, Schedules, Target
 from .output import UNREADABLE, complain
+from .progress import cluster
 from .verbs import Option, stated, verb
 
 _GIB, _PAGE = 1 << 30, 4096

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from .cluster import cluster
 from .options import Mnemonic, NeededOut, NeededTarget, Scheduler, Some, SomeOrNone, Threads, Undefined
 from .output import deliver, perform
-from .progress import watching
+from .progress import cluster, watching
 from .verbs import Option, verb
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import click
 
 from ...isa.numerals import whole_number
 from ...ptx.symbols import matching, names_shown, shown
-from .cluster import cluster
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, named_symbols, placed, set_symbols
 from .launch_maps import SPELLING, array_of, with_maps
 from .looking import Looking
@@ -30,7 +29,7 @@ from .options import (
 )
 from .origins import Fragment, Launched, Origins, check_options, notes, trace
 from .output import EXPECTED, MISMATCH, deliver, pass_on, perform, print_json, say
-from .progress import watching
+from .progress import cluster, watching
 from .verbs import Option, verb
 
 if TYPE_CHECKING:

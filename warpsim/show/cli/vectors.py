@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import click
 
 from ...base.errors import present
-from .cluster import cluster
 from .options import Idesc, Json, Mnemonic, Out, Scheduler, Seed, SomeOrNone, Target, VectorFormat
 from .output import EXPECTED, MISMATCH, colourful, deliver, perform, print_json, say
+from .progress import cluster
 from .verbs import Option, stated, verb
 
 if TYPE_CHECKING:

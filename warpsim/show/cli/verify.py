@@ -10,9 +10,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
-from .cluster import cluster
 from .options import Differences, Engine, InputFiles, Json, Scheduler, Target, Threads, Undefined
 from .output import EXPECTED, MISMATCH, Failure, attempt, colourful, perform, print_json, say, worst
+from .progress import cluster
 from .verbs import Option, verb
 
 if TYPE_CHECKING:

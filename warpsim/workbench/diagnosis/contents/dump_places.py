@@ -16,9 +16,8 @@ from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import ScaleRegisters
 from ....isa.products import Codes, Storage
 from ....isa.registers import Words, unpacked
-from ....isa.warps import WARP
 from ..solving.atoms import Flags
-from ..solving.views import Index, View, view, views_of, whole_views
+from ..solving.views import Index, View, lane_views, view, views_of, whole_views
 
 FIELD_BITS = 4  # of metadata, as the manual counts them
 SCALE_BITS = 8
@@ -102,6 +101,16 @@ class Places:
             found.append((first[second >= 0], second[second >= 0]))
         return tuple(found)
 
+    def weights(self, values: Index, known: Flags, *, xor: bool) -> tuple[list[int], Index]:
+        """Return what each bit of the index mostly adds to values of known places, and the sum of these."""
+        found = []
+        for clear, given in self.pairs:
+            both = known[clear] & known[given]
+            before, after = values[clear[both]], values[given[both]]
+            found.append(most_frequent(before ^ after if xor else after - before))
+        each = self.index_bits * np.array(found, np.intp)
+        return found, np.bitwise_xor.reduce(each, axis=1) if xor else each.sum(axis=1)
+
     @property
     def is_matrix(self) -> bool:
         """Whether every element of a matrix has one place."""
@@ -112,13 +121,9 @@ class Places:
         """Readings of the places as fields."""
         if self.form is not None and self.is_matrix:
             return views_of(self.form, self.operand)
-        warp, lane = self.lane // WARP, self.lane % WARP
         slots = ("register", self.register), (_IN_WORDS.get(self.operand, "slot"), self.slot)
-        registers = view("registers", (("warp", warp), ("lane", lane), *slots))
-        groups = ("quad", lane // _QUAD), ("thread", lane % _QUAD)
-        quads = view("quads", (("warp", warp), *groups, *slots))
         whole = self.views_in((self.rows, self.columns)) if self.is_matrix else ()
-        return (registers, quads, *whole)
+        return (*lane_views(self.lane, *slots), *whole)
 
     def views_in(self, shape: tuple[int, int]) -> tuple[View, ...]:
         """Return readings of all elements of a larger matrix."""
@@ -221,18 +226,17 @@ def formula(places: Places, row: Index, column: Index, followed: Flags | None = 
 
 def _of_axis(places: Places, values: Index, chosen: Flags) -> str:
     for xor in (False, True):
-        weights = []
-        for clear, given in places.pairs:
-            both = chosen[clear] & chosen[given]
-            before, after = values[clear[both]], values[given[both]]
-            steps = np.unique(before ^ after if xor else after - before)
-            weights.append(int(steps[0]) if len(steps) else 0)
-        each = places.index_bits * np.array(weights, np.intp)
-        moved = np.bitwise_xor.reduce(each, axis=1) if xor else each.sum(axis=1)
+        weights, moved = places.weights(values, chosen, xor=xor)
         base = np.unique((values ^ moved if xor else values - moved)[chosen])
         if len(base) == 1:
             return _terms(places, weights, int(base[0]), " ^ " if xor else " + ")
     return ""
+
+
+def most_frequent(values: Index) -> int:
+    """Return the most frequent value; 0 of none."""
+    unique, counts = np.unique(values, return_counts=True)
+    return int(unique[counts.argmax()]) if len(unique) else 0
 
 
 def _terms(places: Places, weights: Sequence[int], base: int, join: str) -> str:

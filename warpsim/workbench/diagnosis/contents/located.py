@@ -22,8 +22,8 @@ from ..solving.fitting import Block, Fit, Piece, Values, fit
 from ..solving.map_words import Speaker, conditions
 from ..solving.naming import advice, phrase, spoken, unit_words
 from ..solving.views import Index
-from .dump_places import Places, formula, where_of
-from .tile_sources import Blocks, Source, blocks_of, whole_values
+from .dump_places import Places, formula, most_frequent, where_of
+from .tile_sources import Blocks, Source, blocks_of, standing_once, whole_values
 
 _LEAST = 0.2  # share of the elements that a map without a description holds
 _BITS = 6, 20  # of surprise that a map has to give for each of its weights, and besides
@@ -362,32 +362,15 @@ def _sums(places: Places, codes: Codes, matrix: Codes) -> Iterator[tuple[Index, 
 
     A bit adds what it adds in most pairs of neighbours whose values stand once in the matrix.
     """
-    values, first, count = np.unique(matrix, return_index=True, return_counts=True)
-    at = np.searchsorted(values, codes).clip(0, len(values) - 1)
-    known = (values[at] == codes) & (count[at] == 1) & (codes != 0)
-    if not known.any():
-        return
-    sources = np.divmod(first[at], matrix.shape[1])
-    for xor in (False, True):
+    known, *sources = standing_once(codes, matrix)
+    for xor in (False, True) if known.any() else ():
         yield tuple(_voted(places, known, each, xor=xor) for each in sources)  # type: ignore[misc]
 
 
 def _voted(places: Places, known: Flags, values: Index, *, xor: bool) -> Index:
-    weights = []
-    for clear, given in places.pairs:
-        both = known[clear] & known[given]
-        before, after = values[clear[both]], values[given[both]]
-        weights.append(_most(before ^ after if xor else after - before))
-    each = places.index_bits * np.array(weights, np.intp)
-    moved = np.bitwise_xor.reduce(each, axis=1) if xor else each.sum(axis=1)
-    base = _most((values ^ moved if xor else values - moved)[known])
+    _, moved = places.weights(values, known, xor=xor)
+    base = most_frequent((values ^ moved if xor else values - moved)[known])
     return np.asarray(moved ^ base if xor else moved + base, np.intp)
-
-
-def _most(values: Index) -> int:
-    """Return the most frequent value; 0 of none."""
-    unique, counts = np.unique(values, return_counts=True)
-    return int(unique[counts.argmax()]) if len(unique) else 0
 
 
 # --- functions of the value --------------------------------------------------------------------------------

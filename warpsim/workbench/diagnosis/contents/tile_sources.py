@@ -13,6 +13,7 @@ import numpy as np
 
 from ....isa.formats import Format
 from ....isa.products import Codes
+from ..solving.atoms import Flags
 from ..solving.fitting import Block, Values
 from ..solving.value_functions import scale_functions, value_functions
 from ..solving.views import Index, Numbers, tile_places
@@ -163,12 +164,18 @@ def _shared(codes: Codes, tile: Codes) -> int:
     return int(np.minimum(*counts).sum())
 
 
-def _origins(places: Places, codes: Codes, matrix: Codes) -> list[tuple[int, int]]:
-    """Return the rows and columns from which most elements that stand once in a matrix were taken."""
+def standing_once(codes: Codes, matrix: Codes) -> tuple[Flags, Index, Index]:
+    """Return which codes stand once in a matrix, zero apart, and in which row and column."""
     values, first, count = np.unique(matrix, return_index=True, return_counts=True)
     at = np.searchsorted(values, codes).clip(0, len(values) - 1)
     known = (values[at] == codes) & (count[at] == 1) & (codes != 0)
-    row, column = np.divmod(first[at[known]], matrix.shape[1])
+    return known, *np.divmod(first[at], matrix.shape[1])
+
+
+def _origins(places: Places, codes: Codes, matrix: Codes) -> list[tuple[int, int]]:
+    """Return the rows and columns from which most elements that stand once in a matrix were taken."""
+    known, row, column = standing_once(codes, matrix)
+    row, column = row[known], column[known]
     moved, number = np.unique(
         np.stack([row - places.row[known], column - places.column[known]], axis=1), axis=0, return_counts=True
     )

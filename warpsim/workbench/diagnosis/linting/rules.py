@@ -52,6 +52,16 @@ def _group_findings(
         yield Alike(severity=severity, rule=rule, fix=fix, count=len(places), findings=findings)
 
 
+def _tiles_with(
+    subject: Subject, which: Flags, message: str, severity: Severity, rule: str, fix: str
+) -> Iterator[Alike]:
+    """Yield what is alike of whole tiles ``(tiles,)``."""
+    places = np.argwhere(which)
+    yield from _group_findings(
+        subject, places, lambda _: {"message": message}, severity=severity, rule=rule, fix=fix
+    )
+
+
 # --- metadata by itself --------------------------------------------------------------------------------
 
 
@@ -138,22 +148,14 @@ def _half_rows(subject: Subject) -> Iterator[Alike]:
     """Yield rows of one half all legal, those of the other all not."""
     legal: Flags = subject.pattern.distinct[subject.fields]
     lower: Flags = np.arange(legal.shape[1]) % 16 < 8
+    wide = subject.instruction.storage("a").bits >= 16
+    place = "the upper 16 bits of the same lane" if wide else "the odd lane of each pair"
     for bad, good in ((lower, ~lower), (~lower, lower)):
         rows = "g" if bad is lower else "g + 8"
         half = legal[:, good].all(axis=(1, 2)) & ~legal[:, bad].any(axis=(1, 2))
-        yield from _group_findings(
-            subject,
-            np.argwhere(half),
-            lambda _, rows=rows: {"message": f"rows {rows} have no legal metadata, all other rows have"},
-            severity="error",
-            rule="row-half",
-            fix=f"rows g + 8 have their fields in {_half_place(subject)}: supply both halves",
-        )
-
-
-def _half_place(subject: Subject) -> str:
-    wide = subject.instruction.storage("a").bits >= 16
-    return "the upper 16 bits of the same lane" if wide else "the odd lane of each pair"
+        message = f"rows {rows} have no legal metadata, all other rows have"
+        fix = f"rows g + 8 have their fields in {place}: supply both halves"
+        yield from _tiles_with(subject, half, message, "error", "row-half", fix)
 
 
 def _ignored_lanes(subject: Subject) -> Iterator[Alike]:
@@ -169,19 +171,10 @@ def _ignored_lanes(subject: Subject) -> Iterator[Alike]:
         fields = read_fields(instruction, present(subject.e, "e"), other)
         wrong = illegal & subject.pattern.distinct[fields].all(axis=(1, 2))
         ignored = f"selector {subject.selector} ignores {_thread_text(lanes)} of each quad, which "
-        kinds: tuple[tuple[Severity, Flags, str], ...] = (
-            ("error", wrong, "alone hold legal metadata"),
-            ("note", ~wrong, "hold data"),
-        )
-        for severity, which, text in kinds:
-            yield from _group_findings(
-                subject,
-                np.argwhere(has_data & which),
-                lambda _, message=ignored + text: {"message": message},
-                severity=severity,
-                rule="ignored-lanes",
-                fix=f"selector {other} reads these lanes",
-            )
+        alone_legal, held = f"{ignored}alone hold legal metadata", f"{ignored}hold data"
+        rule, fix = "ignored-lanes", f"selector {other} reads these lanes"
+        yield from _tiles_with(subject, has_data & wrong, alone_legal, "error", rule, fix)
+        yield from _tiles_with(subject, has_data & ~wrong, held, "note", rule, fix)
 
 
 def _thread_text(lanes: slice) -> str:
@@ -203,34 +196,14 @@ def _broadcast(subject: Subject) -> Iterator[Alike]:
     uniform = (fields == fields[:, :1, :1]).all(axis=(1, 2))
     text = f"{_read_lanes(subject)} of each quad hold the same metadata word"
     hides = ", and every chunk the same pattern, which hides errors of the layout"
-    kinds: tuple[tuple[Severity, Flags, str], ...] = (
-        ("note", same & uniform, text + hides),
-        ("warning", same & ~uniform, text),
-    )
-    for severity, which, message in kinds:
-        yield from _group_findings(
-            subject,
-            np.argwhere(which),
-            lambda _, message=message: {"message": message},
-            severity=severity,
-            rule="broadcast-word",
-            fix="give each lane that is read the metadata of its own chunks or rows",
-        )
+    rule, fix = "broadcast-word", "give each lane that is read the metadata of its own chunks or rows"
+    yield from _tiles_with(subject, same & uniform, text + hides, "note", rule, fix)
+    yield from _tiles_with(subject, same & ~uniform, text, "warning", rule, fix)
     if quads.shape[2] == 4:
-        yield from _two_halves(subject, (quads[..., :2] == quads[..., 2:]).all(axis=(1, 2)) & ~same)
-
-
-def _two_halves(subject: Subject, repeated: Flags) -> Iterator[Alike]:
-    """Yield an upper pair that copies the lower pair, and is not empty."""
-    message = "lanes 2, 3 of each quad repeat lanes 0, 1: the metadata of half of k twice"
-    yield from _group_findings(
-        subject,
-        np.argwhere(repeated & subject.quads.any(axis=(1, 2))),
-        lambda _: {"message": message},
-        severity="warning",
-        rule="two-k-halves",
-        fix="lane bit 0 chooses the row half and lane bit 1 the k half: k64 metadata is not two k32 blocks",
-    )
+        repeated = (quads[..., :2] == quads[..., 2:]).all(axis=(1, 2)) & ~same & quads.any(axis=(1, 2))
+        text = "lanes 2, 3 of each quad repeat lanes 0, 1: the metadata of half of k twice"
+        fix = "lane bit 0 chooses the row half and lane bit 1 the k half: k64 metadata is not two k32 blocks"
+        yield from _tiles_with(subject, repeated, text, "warning", "two-k-halves", fix)
 
 
 def _plain_sp(subject: Subject) -> Iterator[Alike]:
@@ -246,14 +219,7 @@ def _plain_sp(subject: Subject) -> Iterator[Alike]:
         sort = ~subject.pattern.ascending[subject.fields].all(axis=(1, 2))
     message = "plain .sp may run slower: ptxas sorts its metadata in software on sm_100 and later"
     for which, verb in ((sort, "sort the pairs and write"), (~sort, "write")):
-        yield from _group_findings(
-            subject,
-            np.argwhere(which),
-            lambda _: {"message": message},
-            severity="note",
-            rule="plain-sp",
-            fix=f"{verb} {other.mnemonic}",
-        )
+        yield from _tiles_with(subject, which, message, "note", "plain-sp", f"{verb} {other.mnemonic}")
 
 
 # --- stored values -------------------------------------------------------------------------------------

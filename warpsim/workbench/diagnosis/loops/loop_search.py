@@ -61,8 +61,8 @@ class LoopCause:
 
     name: str
     advice: str
-    fraction: float
-    closeness: float
+    fraction: float = 1.0
+    closeness: float = 1.0
     also: tuple[str, ...] = ()
     kind: str = "candidate"
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -219,16 +219,7 @@ class _Search:
         if not exact:
             return ()
         first = exact[0]
-        cause = LoopCause(
-            name=first.text,
-            advice=first.advice,
-            kind=first.kind,
-            facts=first.facts,
-            fraction=1.0,
-            closeness=1.0,
-            also=(*first.also, *(other.text for other in exact[1:])),
-        )
-        return (cause,)
+        return (replace(_named(first), also=(*first.also, *(other.text for other in exact[1:]))),)
 
     def _gives_d(self, computed: Callable[[], Codes]) -> bool:
         self._count()
@@ -268,16 +259,13 @@ class _Search:
         return found[:_SHOWN]
 
     def _near_cause(self, solution: Solution) -> LoopCause:
-        made = self._settled(solution.computed[0](), self.wanted_tiles)
-        near = closeness(made, self.wanted_tiles, self.loop.form.d)[self.inside]
-        return LoopCause(
-            name=solution.text,
-            advice=solution.advice,
-            kind=solution.kind,
-            facts=solution.facts,
-            fraction=float((made == self.wanted_tiles)[self.inside].mean()),
-            closeness=float(near.mean()),
-        )
+        codes = self._settled(solution.computed[0](), self.wanted_tiles)
+        return self._judged(_named(solution), codes, codes == self.wanted_tiles)
+
+    def _judged(self, cause: LoopCause, codes: Codes, equal: npt.NDArray[np.bool_]) -> LoopCause:
+        """Return a cause with how much of D its codes give, and how close they come to the rest."""
+        near = closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()
+        return replace(cause, fraction=float(equal[self.inside].mean()), closeness=float(near))
 
     @cached_property
     def _steps(self) -> tuple[Solution, ...]:
@@ -421,13 +409,7 @@ class _Search:
         if not candidate.whole and not equal.all() and partly.all() and (self.wrong == 0).any():
             wrong = np.flatnonzero(self.wrong).tolist()
             name, equal = f"{name}, in tiles {self.loop.named(wrong)} only", partly
-        return LoopCause(
-            name=name,
-            advice=advice,
-            kind=candidate.kind,
-            fraction=float(equal[self.inside].mean()),
-            closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),
-        )
+        return self._judged(LoopCause(name=name, advice=advice, kind=candidate.kind), codes, equal)
 
 
 def stages(within: WithinSteps) -> Iterator[Iterator[Candidate]]:
@@ -441,3 +423,7 @@ def stages(within: WithinSteps) -> Iterator[Iterator[Candidate]]:
 
 def _causes(loop: Loop) -> tuple[Mistake, ...]:
     return *other_causes(loop.setting), *simple_maps(loop.setting, _SIMPLE)
+
+
+def _named(solution: Solution) -> LoopCause:
+    return LoopCause(name=solution.text, advice=solution.advice, kind=solution.kind, facts=solution.facts)

@@ -60,9 +60,8 @@ def _wanted(own: Operand, partner: Anchored | None, event: int) -> Wanted:
     if partner is None or not partner.usable[event]:
         return Wanted(k=None, size=0)
     other, pattern = partner.tiles.operand, own.instruction.pattern
-    assert other.buffer is not None
-    length = row_length(other.buffer, other.width)
-    size = length if partner.tiles.inner_axis == "columns" else 8 * other.buffer.size // other.width // length
+    length = row_length(other.source, other.width)
+    size = length if partner.tiles.inner_axis == "columns" else 8 * other.source.size // other.width // length
     k = int(partner.logical()[event])
     if pattern is None:
         return Wanted(k=k, size=size)

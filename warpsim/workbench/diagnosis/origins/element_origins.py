@@ -125,7 +125,7 @@ class OperandOrigins:
             ElementOrigin(
                 lane=lane,
                 register=value // operand.each,
-                bits=_bits(operand, value % operand.each),
+                bits=((value % operand.each + 1) * operand.width - 1, value % operand.each * operand.width),
                 source=self._source(execution, lane, value),
             )
             for lane in range(operand.bits.shape[1])
@@ -371,10 +371,6 @@ def _origins_of(movement: Movement, operand: Operand) -> OperandOrigins:
 def _anchored(operand: Operand) -> Anchored | None:
     tiles = tiles_of(operand)
     return None if tiles is None else anchored(tiles)
-
-
-def _bits(operand: Operand, element: int) -> tuple[int, int]:
-    return (element + 1) * operand.width - 1, element * operand.width
 
 
 # --- what is not explained ----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ....base.errors import present
 from ....isa.instruction import Instruction
 from ....isa.layouts.fragment_layout import Layout
 from ....isa.layouts.strides import modes
@@ -82,6 +83,16 @@ class Operand(Kept):
     width: int
     each: int
     buffer: TracedBuffer | None
+
+    @property
+    def source(self) -> TracedBuffer:
+        """The buffer, of an operand that comes from any."""
+        return present(self.buffer, "a buffer")
+
+    @property
+    def later(self) -> Mask:
+        """``(n - 1,)``: executions after the first that follow the execution before in their warp."""
+        return np.asarray((self.places[1:, :4] == self.places[:-1, :4]).all(axis=1))
 
     @property
     def instruction(self) -> Instruction:
@@ -312,8 +323,7 @@ def _advances_across(tiles: Tiles) -> bool:
     if size == depth == _CORE:
         return False  # a single matrix of ldmatrix: it looks the same whichever way it lies
     whole: Mask = np.asarray(tiles.valid.all(axis=(1, 2)))
-    places = operand.places
-    later = np.flatnonzero((places[1:, :4] == places[:-1, :4]).all(axis=1) & whole[1:] & whole[:-1]) + 1
+    later = np.flatnonzero(operand.later & whole[1:] & whole[:-1]) + 1
     if not later.size:
         return False
     first = (axis.min(axis=(1, 2)) for axis in (tiles.outer, tiles.inner))
@@ -325,12 +335,16 @@ def _advances_across(tiles: Tiles) -> bool:
 def _transposed_in_place(tiles: Tiles, whole: Mask) -> bool:
     """Return whether all whole tiles are those of the other orientation, each 8x8 matrix transposed."""
     outer, inner = tiles.inner[whole], tiles.outer[whole]
-    rows, columns = np.indices(outer.shape[1:])
-    across = rows // _CORE * _CORE + columns % _CORE
-    along = columns // _CORE * _CORE + rows % _CORE
+    across, along = transposed_blocks(outer.shape[1:])
     right = outer - outer[:, :1, :1] == across
     right &= inner - inner[:, :1, :1] == along
     return bool(right.all())
+
+
+def transposed_blocks(shape: tuple[int, ...]) -> tuple[Indices, Indices]:
+    """Return row and column of every element where each 8x8 matrix is transposed in its place."""
+    rows, columns = np.indices(shape)
+    return rows // _CORE * _CORE + columns % _CORE, columns // _CORE * _CORE + rows % _CORE
 
 
 def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:

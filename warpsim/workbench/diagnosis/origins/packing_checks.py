@@ -203,9 +203,7 @@ def _unwritten(anchored: Anchored, other: Anchored, events: Sequence[int]) -> st
 
 def name_of(anchored: Anchored) -> str:
     """Return the buffer that tiles come from."""
-    buffer = anchored.tiles.operand.buffer
-    assert buffer is not None
-    return buffer.name
+    return anchored.tiles.operand.source.name
 
 
 def _range(anchored: Anchored, event: int) -> str:
@@ -223,10 +221,8 @@ def _others(anchored: Anchored, event: int) -> str:
 
 def _stage_text(anchored: Anchored, by: int) -> str:
     """Return how far off in time: turns of the loop, if it is some of them."""
-    places, k = anchored.tiles.operand.places, anchored.logical()
-    later = np.flatnonzero(
-        (places[1:, :4] == places[:-1, :4]).all(axis=1) & ~anchored.empty[1:] & ~anchored.empty[:-1]
-    )
+    k, known = anchored.logical(), ~anchored.empty
+    later = np.flatnonzero(anchored.tiles.operand.later & known[1:] & known[:-1])
     depth = mode(k[later + 1] - k[later]) if later.size else 0
     if depth and by % depth == 0:
         stages = by // depth
@@ -347,14 +343,13 @@ def _sum(index: Indices, known: Mask) -> Indices:
 
 def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDArray[np.bool_]) -> str:
     """Describe the first wrong elements and what they should be, without places of the execution."""
-    assert operand.buffer is not None
     values, width = operand.bits.shape[2], operand.width
     places = np.flatnonzero(wrong)
     lanes, registers = np.unique(places // values), np.unique(places % values // operand.each)
     texts = list[str]()
     for place in places[:_LISTED].tolist():
         held, should = (
-            index_text(operand.buffer, int(indices[place]), width) for indices in (index, expected)
+            index_text(operand.source, int(indices[place]), width) for indices in (index, expected)
         )
         register = place % values // operand.each
         if operand.is_matrix:
@@ -369,4 +364,4 @@ def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDA
             f"{', '.join(f'{operand.role}{register}' for register in registers.tolist())}"
         )
     )
-    return f"elements of {operand.buffer.name} that are out of order ({where}): {'; '.join(texts)}"
+    return f"elements of {operand.source.name} that are out of order ({where}): {'; '.join(texts)}"

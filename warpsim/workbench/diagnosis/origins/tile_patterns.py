@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .byte_keys import Indices
-from .loaded_operands import Mask, Tiles, layout_of
+from .loaded_operands import Mask, Tiles, layout_of, transposed_blocks
 
 _CHUNK_BITS = 128  # what one address of ldmatrix brings, and what swizzles move
 _LISTED = 4
@@ -33,8 +33,7 @@ class Pattern:
     @property
     def name(self) -> str:
         """The buffer."""
-        assert self.tiles.operand.buffer is not None
-        return self.tiles.operand.buffer.name
+        return self.tiles.operand.source.name
 
     @cached_property
     def across(self) -> Indices:
@@ -70,17 +69,15 @@ class Pattern:
 
     def registers(self) -> npt.NDArray[np.intp]:
         """Return ``(outer size, k)``: the register that holds each element."""
-        layout = layout_of(self.tiles.operand)
-        number = np.arange(layout.values) // self.tiles.operand.each
-        number = np.broadcast_to(number, (layout.lanes, layout.values))
-        found = layout.collect(number)
-        return found.T if self.tiles.swapped else found
+        return self._held(lambda lane, value: value // self.tiles.operand.each)
 
     def lanes(self) -> npt.NDArray[np.intp]:
         """Return ``(outer size, k)``: the lane that holds each element."""
+        return self._held(lambda lane, value: lane)
+
+    def _held(self, number: Callable[[Indices, Indices], Indices]) -> npt.NDArray[np.intp]:
         layout = layout_of(self.tiles.operand)
-        lanes = np.broadcast_to(np.arange(layout.lanes)[:, None], (layout.lanes, layout.values))
-        found = layout.collect(lanes)
+        found = layout.collect(number(*np.indices((layout.lanes, layout.values))))
         return found.T if self.tiles.swapped else found
 
 
@@ -244,14 +241,9 @@ def _swizzled(pattern: Pattern) -> str:
     )
 
 
-_CORE = 8  # rows and columns of a matrix of ldmatrix
-
-
 def _transposed(pattern: Pattern) -> str:
     rows, columns = np.indices(pattern.valid.shape)
-    across = rows // _CORE * _CORE + columns % _CORE
-    along = columns // _CORE * _CORE + rows % _CORE
-    if not pattern.gives(across, along) or pattern.gives(rows, columns):
+    if not pattern.gives(*transposed_blocks(pattern.valid.shape)) or pattern.gives(rows, columns):
         return ""
     return f"every 8x8 matrix of the tile of {pattern.name} is transposed: the .trans of ldmatrix is wrong"
 

@@ -50,9 +50,8 @@ class _Side:
     def used(self) -> Mask:
         """Which elements arrive."""
         operand = self.parts[0].tiles.operand
-        assert operand.buffer is not None
-        length = row_length(operand.buffer, operand.width)
-        rows = 8 * operand.buffer.size // operand.width // length
+        length = row_length(operand.source, operand.width)
+        rows = 8 * operand.source.size // operand.width // length
         used = np.zeros((rows, length) if self.axes[1] == "columns" else (length, rows), np.bool_)
         for part in self.parts:
             valid = part.tiles.valid

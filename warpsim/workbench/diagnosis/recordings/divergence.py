@@ -73,7 +73,7 @@ def first_divergence(
     if not ordered:
         return None
     made = [
-        _made(side, [_side(difference, at) for difference in ordered])
+        _made(side, [difference.events[at] for difference in ordered])
         for at, side in enumerate((first, second))
     ]
     follow, apart = _parted(ordered, made)
@@ -93,10 +93,6 @@ def first_divergence(
         follows=len(follow),
         apart=tuple(apart[1:]),
     )
-
-
-def _side(difference: EventDifference, at: int) -> LaunchEvent:
-    return difference.second if at else difference.first
 
 
 def _place(recording: Recording, event: LaunchEvent) -> int:
@@ -121,32 +117,25 @@ def _parted(
     for difference in ordered:
         known = left.setdefault((difference.first.cta, difference.first.warp), set())
         right = made[0][id(difference.first)] and made[1][id(difference.second)]
-        after = difference.operands == ("c",) and _accumulators(difference) in known
+        after = difference.operands == ("c",)
+        after = after and tuple(each.inputs.registers["c"].tobytes() for each in difference.events) in known
         (follow if right and after else apart).append(difference)
         known.add((difference.first.d.tobytes(), difference.second.d.tobytes()))
     return follow, apart
-
-
-def _accumulators(difference: EventDifference) -> tuple[bytes, bytes]:
-    first, second = (event.inputs.registers["c"].tobytes() for event in (difference.first, difference.second))
-    return first, second
 
 
 def _element(difference: EventDifference) -> tuple[int, int] | None:
     form = difference.first.instruction
     if form.mnemonic != difference.second.instruction.mnemonic or form.products > 1:
         return None
-    x, y = (
-        codes_from(event.d, form, "d").reshape(form.shape.m, -1)
-        for event in (difference.first, difference.second)
-    )
+    x, y = (codes_from(event.d, form, "d").reshape(form.shape.m, -1) for event in difference.events)
     places = np.argwhere(x != y)
     return (int(places[0][0]), int(places[0][1])) if len(places) else None
 
 
 def _changes(difference: EventDifference, first: Recording) -> Iterator[OperandChange]:
     for name in difference.operands:
-        x, y = (event.inputs.registers.get(name) for event in (difference.first, difference.second))
+        x, y = (event.inputs.registers.get(name) for event in difference.events)
         if x is None or y is None or x.shape != y.shape:
             continue
         differ = x != y
@@ -216,8 +205,13 @@ class EventDifference:
     operands: tuple[str, ...]
     words: int
 
+    @property
+    def events(self) -> tuple[LaunchEvent, LaunchEvent]:
+        """The execution in both."""
+        return self.first, self.second
+
     def __str__(self) -> str:
-        targets = [side.instruction.target for side in (self.first, self.second)]
+        targets = [event.instruction.target for event in self.events]
         if not self.operands:
             chips = f", on {targets[0]} and on {targets[1]}" if targets[0] != targets[1] else ""
             why = f"from the same operands{chips}"

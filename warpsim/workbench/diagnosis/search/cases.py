@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from ....isa.registers import Words, unpacked
 from ....sums.execution.pipeline import checked_inputs, rule_for
 from ...inputs.decimals import Printed
 from ..descriptors.described_tiles import read_tile
-from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part, alternatives
+from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part
 from ..library.mistake import Mistake
 from ..library.setting import Registers, Setting, SharedTiles
 
@@ -205,18 +206,41 @@ class Case:
         """Return codes of D, replaced by the wanted codes where they print the same."""
         return d if self.printed is None else self.printed.settled(d, wanted, self.setting.instruction.d)
 
-    def tile(self, index: int) -> Case:
-        """Return the case of one tile."""
-        registers = {name: words[index : index + 1] for name, words in self.registers.items()}
-        return replace(self, registers=registers, actual=self.actual[index : index + 1])
+    def made(self, explanation: Sequence[Mistake]) -> Elements:
+        """Return ``(tiles, elements)`` of D with mistakes made, replaced by D's where they print the same."""
+        d = outcome(self.setting, self.registers, explanation)
+        return self.settled(elements_of(d, self.setting.instruction), self.elements)
 
-    def screened(self, equal: npt.NDArray[np.bool_]) -> Case:
-        """Return the case of the tile with the fewest ``equal (tiles, m, n)``, a part of large tiles."""
-        worst = int(equal.reshape(len(equal), -1).sum(axis=-1).argmin())
-        case, wrong = self.tile(worst), ~equal[worst]
-        if wrong.ndim > 2 or wrong.size <= _SCREENED:
-            return case
-        return replace(case, part=spread_part(wrong, _PART_ROWS, _PART_COLUMNS))
+    @cached_property
+    def elements(self) -> Elements:
+        """``(tiles, elements)``: those of D as it came out."""
+        return elements_of(self.actual, self.setting.instruction)
+
+    @cached_property
+    def expected(self) -> Words:
+        """D as it should be."""
+        return outcome(self.setting, self.registers, ())
+
+    @cached_property
+    def equal(self) -> npt.NDArray[np.bool_]:
+        """``(tiles, [products,] m, n)``: elements of D that are as expected."""
+        x, y = (codes_from(words, self.setting.instruction, "d") for words in (self.expected, self.actual))
+        return np.asarray(self.settled(x, y) == y)
+
+    @property
+    def worst(self) -> int:
+        """The tile with most wrong elements."""
+        return int(self.equal.reshape(len(self.equal), -1).sum(axis=-1).argmin())
+
+    @property
+    def screened(self) -> Case:
+        """The case of the worst tile, a part of large tiles."""
+        at, wrong = slice(self.worst, self.worst + 1), ~self.equal[self.worst]
+        part = WHOLE
+        if wrong.ndim <= 2 and wrong.size > _SCREENED:
+            part = spread_part(wrong, _PART_ROWS, _PART_COLUMNS)
+        registers = {name: words[at] for name, words in self.registers.items()}
+        return replace(self, registers=registers, actual=self.actual[at], part=part)
 
 
 def elements_of(words: Words, instruction: Instruction) -> Elements:
@@ -249,21 +273,13 @@ def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
 def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistake]) -> Words:
     """Return D ``(tiles, lanes, registers)`` as it is read with these mistakes made, in order."""
     registers, arithmetic = dict(registers), Arithmetic(instruction=setting.instruction)
-    if wrong := [mistake for mistake in explanation if mistake.arithmetic]:
-        arithmetic = _composed(*wrong) or arithmetic
     for mistake in explanation:
+        arithmetic = mistake.arithmetic or arithmetic
         registers |= mistake.change(registers) if mistake.change else {}
     d = registers_of(arithmetic.simulate(setting, registers), setting.instruction, "d")
     for mistake in explanation:
         d = mistake.read(d) if mistake.read else d
     return d
-
-
-def _composed(first: Mistake, second: Mistake | None = None) -> Arithmetic | None:
-    """Return one wrong arithmetic, or the second's change made to the first's; None if it has none."""
-    if first.arithmetic is None or second is None:
-        return first.arithmetic
-    return {name: other for name, _, other in alternatives(first.arithmetic)}.get(second.name)
 
 
 def reproduces(case: Case, mistake: Mistake) -> bool:

@@ -20,7 +20,6 @@ from ....isa.displayed import Displayed
 from ....isa.fragments import codes_from, gathered_columns
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs
-from ....isa.registers import Words
 from ....ptx.decode import Form, resolved
 from ....sums.execution.inputs import inputs_by_name
 from ....sums.execution.pipeline import rule_for
@@ -36,7 +35,7 @@ from ..library.mistake import Mistake
 from ..solving.linear_operands import Tile
 from ..solving.other_causes import bare_mistake, named_mistake, other_causes
 from ..solving.solving import Explanation, partial, solve, solve_pairs
-from .cases import Case, case_of, elements_of, outcome, probe, reproduces
+from .cases import Case, case_of, outcome, probe, reproduces
 from .remarks import remarks_of
 
 Watch = Callable[[int, int], None]
@@ -201,34 +200,29 @@ def diagnose_inputs(
 
 def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
     """Search singles, then pairs, on the tile with most wrong elements; confirm hits on all tiles."""
-    expected = outcome(case.setting, case.registers, ())
-    equal = _explained(case, ())
-    if equal.all():
-        return _diagnosis(case, expected)
-    equal_elements = _equal_matrices(case, expected)
-    matches, simulated = _solved(case, expected, equal_elements)
-    found_in_d = remarks_of(case, expected) if not matches else ()
+    if case.equal.all():
+        return _diagnosis(case)
+    matches, simulated = _solved(case)
+    found_in_d = remarks_of(case) if not matches else ()
     if not matches and most > 1 and not any(remark.explains_values for remark in found_in_d):
         # the simplest two causes that give every bit, and how many were given to the engine
         tried, best, exact = 0, float("inf"), list[tuple[Mistake, ...]]()
-        tile, settled, spread = _tile(case, expected, equal_elements)
-        both = ((each.cost, each.explanations, ()) for each in solve_pairs(tile, settled, spread))
-        for cost, explanations, others in chain(both, joined_with_others(case, equal_elements)):
+        both = ((each.cost, each.explanations, ()) for each in solve_pairs(*_tile(case)))
+        for cost, explanations, others in chain(both, joined_with_others(case)):
             tried += 1
             if watch is not None:
                 watch(tried, 0)
             bare = (*others, *map(bare_mistake, explanations))
-            if cost <= best and _explained(case, bare).all():
+            if cost <= best and _is_exact(case, bare):
                 exact = exact * (cost == best) + [(*others, *map(named_mistake, explanations))]
                 best = cost
-        matches, more_tried = _confirmed(case, exact), tried
-        simulated += more_tried
-    closest = () if matches else _partly(case, expected, equal_elements)
-    return _diagnosis(case, expected, matches, closest, simulated)
+        matches, simulated = _confirmed(case, exact), simulated + tried
+    closest = () if matches else _partly(case)
+    return _diagnosis(case, matches, closest, simulated, () if matches else found_in_d)
 
 
-def _partly(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[Cause, ...]:
-    tile, _, spread = _tile(case, expected, equal)
+def _partly(case: Case) -> tuple[Cause, ...]:
+    tile, _, spread = _tile(case)
     mistakes = (*map(bare_mistake, partial(tile, spread)), *other_causes(case.setting))
     causes = [_explanation(case, (mistake,)) for mistake in mistakes]
     return tuple(
@@ -237,30 +231,26 @@ def _partly(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[
     )
 
 
-def _solved(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[tuple[Match, ...], int]:
+def _solved(case: Case) -> tuple[tuple[Match, ...], int]:
     """Return the simplest single causes, and how many were tried: maps, other values, other arithmetic."""
-    answer = solve(*_tile(case, expected, equal))
+    answer = solve(*_tile(case))
     causes = {each.cost: list[Mistake]() for each in answer.explanations}
     for mistake in other_causes(case.setting):
         causes.setdefault(mistake.cost, []).append(mistake)
-    tried = answer.tried + sum(map(len, causes.values()))
-    screened = case.screened(equal)
+    tried, screened = answer.tried + sum(map(len, causes.values())), case.screened
     for cost in sorted(causes):
         level = [each for each in answer.explanations if each.cost == cost]
         known = [mistake for mistake in causes[cost] if reproduces(screened, mistake)]
-        known += [named_mistake(each) for each in level if _explained(case, (bare_mistake(each),)).all()]
+        known += [named_mistake(each) for each in level if _is_exact(case, (bare_mistake(each),))]
         if known:
             same = [named_mistake(each) for each in answer.explanations if _may_be_meant(each, cost)]
             found = _confirmed(case, [(mistake,) for mistake in (*known, *same)])
             if matches := tuple(each for each in found if each.simplest.mistakes[0] not in same):
                 return matches, tried
-    rules, more = rewritten_rules(case, equal)
-    levels = (_confirmed(case, [(rule,) for rule in rules if rule.cost == cost]) for cost in _levels(rules))
+    rules, more = rewritten_rules(case)
+    costs = sorted({rule.cost for rule in rules})
+    levels = (_confirmed(case, [(rule,) for rule in rules if rule.cost == cost]) for cost in costs)
     return next(filter(None, levels), ()), tried + more
-
-
-def _levels(mistakes: Sequence[Mistake]) -> list[float]:
-    return sorted({mistake.cost for mistake in mistakes})
 
 
 def _may_be_meant(explanation: Explanation, cost: float) -> bool:
@@ -276,21 +266,19 @@ _CLOSE = 2.0  # costs of which both are said, where they agree on all data
 Two = tuple[float, tuple[Explanation, ...], tuple[Mistake, ...]]  # cost, and what holds together
 
 
-def joined_with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
+def joined_with_others(case: Case) -> Iterator[Two]:
     """Yield another arithmetic, or a cause of two operands, and a cause in an operand in all places."""
-    setting, tried = case.setting, 0
+    setting, tried, (_, settled, spread) = case.setting, 0, _tile(case)
     others = [mistake for mistake in other_causes(setting) if mistake.cost <= _JOINED]
-    others.sort(key=lambda mistake: mistake.cost)
-    for mistake in others:
+    for mistake in sorted(others, key=lambda mistake: mistake.cost):
         form = mistake.arithmetic.instruction if mistake.arithmetic else setting.instruction
-        own = (form.c, form.d) == (setting.instruction.c, setting.instruction.d)
         other = setting
-        if own:
+        if (form.c, form.d) == (setting.instruction.c, setting.instruction.d):
             ids = legal_ids(setting.scale_selectors, form)
             other = replace(setting, instruction=form, scale_selectors=ids)
         changed = case.registers | (mistake.change(case.registers) if mistake.change else {})
         wrong = outcome(setting, case.registers, (mistake,))
-        tile, settled, spread = _tile(replace(case, setting=other, registers=changed), wrong, equal)
+        tile = Tile(other, changed, (case.actual, wrong), case.worst)
         answer = solve(tile, np.zeros_like(settled), spread, partly=False)
         for each in answer.explanations:
             yield each.cost + mistake.cost + 1, (each,), (mistake,)
@@ -299,29 +287,20 @@ def joined_with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two
             return
 
 
-def _tile(
-    case: Case, expected: Words, equal: npt.NDArray[np.bool_]
-) -> tuple[Tile, npt.NDArray[np.bool_], npt.NDArray[np.float64] | None]:
+def _tile(case: Case) -> tuple[Tile, npt.NDArray[np.bool_], npt.NDArray[np.float64] | None]:
     """Return the tile with most wrong elements, what of it is right, and how far D is known."""
-    worst = int(equal.reshape(len(equal), -1).sum(axis=-1).argmin())
-    tile = Tile(case.setting, case.registers, (case.actual, expected), worst)
-    return tile, equal[worst], None if case.printed is None else case.printed.spread(tile.result)
+    worst = case.worst
+    tile = Tile(case.setting, case.registers, (case.actual, case.expected), worst)
+    return tile, case.equal[worst], None if case.printed is None else case.printed.spread(tile.result)
 
 
 _BUDGET = 1 << 18  # candidates that are tried together with other causes
 _JOINED = 3.5  # cost of other causes that are tried together with a map
 
 
-def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
-    """Return ``(tiles, m, n)``: which elements of D are as expected."""
-    x, y = (codes_from(words, case.setting.instruction, "d") for words in (expected, case.actual))
-    equal: npt.NDArray[np.bool_] = case.settled(x, y) == y
-    return equal
-
-
 def _confirmed(case: Case, explanations: Sequence[tuple[Mistake, ...]]) -> tuple[Match, ...]:
     """Return explanations exact on all tiles, grouped by equal effect or equal metadata here."""
-    exact = [names for names in explanations if _explained(case, names).all()]
+    exact = [names for names in explanations if _is_exact(case, names)]
     registers = probe(case.setting, _PROBE_TILES, seed=0)
     known: dict[bytes, list[Cause]] = {}
     groups: list[list[Cause]] = []
@@ -348,19 +327,12 @@ def _metadata_read(case: Case, names: Sequence[Mistake]) -> tuple[bytes, ...]:
     return (b"columns" + columns.tobytes(),)
 
 
-def _explained(case: Case, explanation: Sequence[Mistake]) -> npt.NDArray[np.bool_]:
-    """Return ``(tiles, elements)``: what of D an explanation gives."""
-    form = case.setting.instruction
-    d = outcome(case.setting, case.registers, explanation)
-    actual = elements_of(case.actual, form)
-    equal: npt.NDArray[np.bool_] = case.settled(elements_of(d, form), actual) == actual
-    return equal
+def _is_exact(case: Case, explanation: Sequence[Mistake]) -> bool:
+    return bool((case.made(explanation) == case.elements).all())
 
 
 def _explanation(case: Case, names: tuple[Mistake, ...]) -> Cause:
-    form = case.setting.instruction
-    actual = elements_of(case.actual, form)
-    d = case.settled(elements_of(outcome(case.setting, case.registers, names), form), actual)
+    form, actual, d = case.setting.instruction, case.elements, case.made(names)
     return Cause(
         mistakes=names,
         fraction=float((d == actual).mean()),
@@ -384,14 +356,12 @@ def _closest(case: Case, causes: Sequence[Cause], base: float) -> tuple[Cause, .
 
 def _diagnosis(
     case: Case,
-    expected: Words,
     matches: tuple[Match, ...] = (),
     closest: tuple[Cause, ...] = (),
     simulated: int = 1,
+    found_in_d: tuple[Remark, ...] = (),
 ) -> Diagnosis:
-    form = case.setting.instruction
-    y = elements_of(case.actual, form)
-    x = case.settled(elements_of(expected, form), y)
+    form, x, y = case.setting.instruction, case.made(()), case.elements
     return Diagnosis(
         instruction=form,
         printed=case.printed,
@@ -400,7 +370,7 @@ def _diagnosis(
         matches=matches,
         closest=closest,
         simulated=simulated,
-        remarks=() if matches else remarks_of(case, expected),
+        remarks=found_in_d,
     )
 
 
@@ -408,12 +378,9 @@ _EVIDENCE = 3  # wrong elements
 _SCREENED = 48  # wrong elements, and as many right
 
 
-def rewritten_rules(case: Case, equal: npt.NDArray[np.bool_]) -> tuple[list[Mistake], int]:
-    """Return the rewrites that give some elements of D, the simplest first, and how many were tried.
-
-    ``equal (tiles, [products,] m, n)`` marks elements that are as expected.
-    """
-    form = case.setting.instruction
+def rewritten_rules(case: Case) -> tuple[list[Mistake], int]:
+    """Return the rewrites that give some elements of D, the simplest first, and how many were tried."""
+    form, equal = case.setting.instruction, case.equal
     if form.target is None or int((~equal).sum()) < _EVIDENCE:
         return [], 0
     rule = rule_for(form).bare

@@ -74,10 +74,10 @@ def remarks(seen: ResultComparison) -> tuple[Remark, ...]:
         return tuple(found)[:3]
 
 
-def remarks_of(case: Case, expected: Words) -> tuple[Remark, ...]:
+def remarks_of(case: Case) -> tuple[Remark, ...]:
     """Return remarks on D of the first tile that differs, and on what its wrong rows and columns share."""
     form = case.setting.instruction
-    different = np.flatnonzero((expected != case.actual).any(axis=(1, 2)))
+    different = np.flatnonzero((case.expected != case.actual).any(axis=(1, 2)))
     if not len(different):
         return ()
     at = int(different[0])
@@ -85,9 +85,8 @@ def remarks_of(case: Case, expected: Words) -> tuple[Remark, ...]:
     def values(operand: str, words: Words) -> Matrix:
         return numbers(codes_from(words[at], form, operand), form.format(operand))
 
-    actual = case.settled(codes_from(expected[at], form, "d"), codes_from(case.actual[at], form, "d"))
-    same = actual == codes_from(case.actual[at], form, "d")
-    wanted, got, c = values("d", expected), values("d", case.actual), values("c", case.registers["c"])
+    same = case.equal[at]
+    wanted, got, c = values("d", case.expected), values("d", case.actual), values("c", case.registers["c"])
     shape = -1, got.shape[-1]
     seen = ResultComparison(
         expected=np.where(same, got, wanted).reshape(shape),

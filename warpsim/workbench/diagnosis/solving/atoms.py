@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, wraps
+from functools import lru_cache, wraps
 from itertools import combinations, permutations
 from typing import Any, TypeVar
 
@@ -153,11 +153,6 @@ class Atoms:
                     table = group.evaluate(np.array([at]), np.arange(self.places))[0]
                     return Atom(table, step.cost, group.view, step.kind, step.facts)
         raise KeyError(f"{kind} {facts}")
-
-    @cached_property
-    def kinds(self) -> frozenset[str]:
-        """The kinds of all atoms."""
-        return frozenset(step.kind for step in self._steps)
 
 
 def _once(make: Callable[[Sequence[View]], Made]) -> Callable[[Sequence[View]], Made]:

@@ -5,7 +5,7 @@ Each is a mistake that the engine tries by itself. Does not know places.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -15,7 +15,7 @@ from ....isa.formats import Format
 from ..descriptors.described_tiles import Misreading, codes_at, misread
 from ..library.arithmetic_mistakes import Arithmetic, alternatives
 from ..library.mistake import SPELLED, Change, Mistake
-from ..library.setting import Registers, Setting
+from ..library.setting import Setting
 from . import screening
 from .linear_operands import read, unposed, written
 from .map_words import Speaker, value_words
@@ -88,18 +88,16 @@ def _on_both(setting: Setting) -> Iterator[Mistake]:
             operands=("a", "b"),
             records=((function.kind, function.facts),),
             cost=function.cost + _BOTH_COST,
-            change=_both_changed(setting, function),
-            mend=_both_changed(setting, function) if function.kind == "tf32" else None,
+            change=_changed(setting, "ab", function),
+            mend=_changed(setting, "ab", function) if function.kind == "tf32" else None,
         )
 
 
-def _both_changed(setting: Setting, function: ValueFunction) -> Change:
-    def change(given: Registers) -> Registers:
-        return {
-            name: written(setting, name, function.change(read(setting, name, given)), given) for name in "ab"
-        }
-
-    return change
+def _changed(setting: Setting, names: Sequence[str], function: ValueFunction) -> Change:
+    """Return the change of operands by a function of their values."""
+    return lambda given: {
+        name: written(setting, name, function.change(read(setting, name, given)), given) for name in names
+    }
 
 
 def byte_places(setting: Setting, operand: str) -> Iterator[Mistake]:
@@ -139,19 +137,14 @@ def _moved_in_bytes(operand: str, by: int, own: int) -> Change:
 
 
 def _changed_back(setting: Setting, operand: str, function: ValueFunction, back: ValueFunction) -> Mistake:
-    def changed(each: ValueFunction) -> Change:
-        return lambda given: {
-            operand: written(setting, operand, each.change(read(setting, operand, given)), given)
-        }
-
     text = value_words(function.kind, function.facts, Speaker(operand, 4))
     return Mistake(
         name=f"{SPELLED.get(operand, operand.upper())}: {text}",
         advice="1:2 metadata has four bits a field, 0b0100 for the first of two and 0b1110 for the second",
         operands=(operand,),
         records=((function.kind, function.facts),),
-        change=changed(function),
-        mend=changed(back),
+        change=_changed(setting, [operand], function),
+        mend=_changed(setting, [operand], back),
     )
 
 

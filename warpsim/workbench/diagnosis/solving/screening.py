@@ -8,7 +8,7 @@ product of matrices. The budget counts candidates. Knows no words.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -43,8 +43,7 @@ class Candidates(NamedTuple):
         return Candidates(*(each[chosen] for each in self))
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """An element of D that an operand meets: its line and number in the line."""
 
     line: int
@@ -130,15 +129,14 @@ def screened_partly(operand: Operand, few: list[Probe]) -> Candidates:
     places = operand.where[probe.line]
     others = alternatives(operand)
     masks = operand.predicates.masks[:, places].astype(np.float64)
-    own = operand.parts(places, probe.line, probe.element)
-    target, near = operand.T[probe.line, probe.element], operand.near[probe.line, probe.element]
+    own = operand.parts(places, *probe)
     found = []
     step = max(1, _BLOCK // max(1, len(masks)))
     for first in range(0, len(others.source), step):
         part = others.of(np.arange(first, min(first + step, len(others.source))))
-        moved = operand.parts(evaluated(operand, part, places), probe.line, probe.element) - own
+        moved = operand.parts(evaluated(operand, part, places), *probe) - own
         moved = np.nan_to_num(moved, nan=0.0, posinf=0.0, neginf=0.0)
-        hit = operand.agrees(own.sum() + moved @ masks.T, target, near)
+        hit = operand.agrees(own.sum() + moved @ masks.T, operand.T[probe], operand.near[probe])
         at, predicate = np.nonzero(hit)
         found.append(Candidates(part.source[at], part.atom[at], predicate))
     made = Candidates(*(np.concatenate(each) for each in zip(*found, strict=True)))
@@ -151,9 +149,8 @@ def screened_partly(operand: Operand, few: list[Probe]) -> Candidates:
 
 def _is_far(operand: Operand, probe: Probe) -> bool:
     """Return whether an element of D is off by more than rounding, as the operand stands."""
-    line, element = probe.line, probe.element
-    own = operand.parts(operand.where[line], line, element).sum()
-    return not operand.agrees(own, operand.T[line, element], operand.near[line, element])
+    own = operand.parts(operand.where[probe.line], *probe).sum()
+    return not operand.agrees(own, operand.T[probe], operand.near[probe])
 
 
 # --- all probes, all of D --------------------------------------------------------------------------------
@@ -166,9 +163,8 @@ def surviving(operand: Operand, candidates: Candidates, few: list[Probe]) -> Can
         step, kept = max(1, _BLOCK // len(places)), []
         for first in range(0, len(candidates.source), step):
             part = candidates.of(np.arange(first, min(first + step, len(candidates.source))))
-            parts = operand.parts(evaluated(operand, part, places), probe.line, probe.element)
-            near = operand.near[probe.line, probe.element]
-            hit = operand.agrees(parts.sum(axis=1), operand.T[probe.line, probe.element], near)
+            parts = operand.parts(evaluated(operand, part, places), *probe)
+            hit = operand.agrees(parts.sum(axis=1), operand.T[probe], operand.near[probe])
             kept.append(np.flatnonzero(hit) + first)
         candidates = candidates.of(np.concatenate(kept) if kept else np.zeros(0, np.intp))
     return candidates

@@ -47,7 +47,7 @@ from .screening import (
     singles,
     surviving,
 )
-from .views import Index, View
+from .views import Index
 
 _MOST = 32  # explanations of an operand in a class
 _ROUNDED = ("rounded", "cut", "tf32")  # kinds of values that differ little from those that belong there
@@ -62,8 +62,7 @@ class Explanation:
 
     ``table`` counts blocks of N places, a block a source; -1 is zero. ``atom`` is the map, ``source`` the
     values that were moved, ``within`` the places where both apply (None: all; several: where all hold).
-    ``then`` is a second map, of what the first made. ``share`` of D's elements follow the explanation;
-    ``remainder`` says what does not.
+    ``then`` is a second map, of what the first made.
     """
 
     operand: Operand
@@ -73,8 +72,6 @@ class Explanation:
     source: Block
     within: tuple[Where, ...] = ()
     then: Atom | None = None
-    share: float = 1.0
-    remainder: str = ""
 
     @property
     def kind(self) -> str:
@@ -85,11 +82,6 @@ class Explanation:
     def facts(self) -> Facts:
         """The facts of the map and of the values."""
         return {**self.source.facts, **self.atom.facts}
-
-    @property
-    def view(self) -> View:
-        """The view that the map was found in."""
-        return self.atom.view
 
     @property
     def is_permutation(self) -> bool:
@@ -247,32 +239,24 @@ def solve_pairs(tile: Tile, settled: Flags, spread: npt.NDArray[np.float64] | No
 
 
 def _twice(operand: Operand, wrong: Flags) -> Iterator[Both]:
-    few = [(probe.line, probe.element) for probe in probes(operand, wrong)]
+    few = probes(operand, wrong)
     if not wrong.any() or not few:
         return
     for found in composed(operand, few):
-        first, second = operand.atoms[found.first], operand.atoms[found.second]
         made = Explanation(
             operand=operand,
             table=found.table,
             cost=found.cost,
-            atom=first,
+            atom=operand.atoms[found.first],
             source=operand.sources[0],
-            then=second,
+            then=operand.atoms[found.second],
         )
         if operand.name != "cd" or made.is_permutation:
             yield Both((made,), found.cost)
+    own = explained(operand, Candidates(*(np.full(1, number) for number in (ZERO, 0, EVERYWHERE))), 0)
     for found in zero_in_two(operand, few) if operand.name != "cd" else ():
         within = tuple(map(operand.predicates.where, (found.first, found.second)))
-        made = Explanation(
-            operand=operand,
-            table=found.table,
-            cost=found.cost,
-            atom=operand.atoms[0],
-            source=NOTHING_THERE,
-            within=within,
-        )
-        yield Both((made,), found.cost)
+        yield Both((replace(own, table=found.table, cost=found.cost, within=within),), found.cost)
 
 
 def _across(tile: Tile, known: dict[str, Operand], wrong: Flags) -> Iterator[Both]:

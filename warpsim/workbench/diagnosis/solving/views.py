@@ -252,13 +252,11 @@ def whole_views(instruction: Instruction, operand: str, shape: tuple[int, int]) 
 # --- metadata and scales ---------------------------------------------------------------------------------
 
 
-def _of_words(lanes: int, parts: int, name: str) -> list[View]:
-    """Return the views of a word in each lane: of parts of it, named lane by lane and in groups of four."""
-    lane, part = np.indices((lanes, parts)).reshape(2, -1)
-    warp = ("warp", lane // WARP)
+def lane_views(lane: Index, *slots: tuple[str, Index]) -> list[View]:
+    """Return the views of fields in lanes of several warps: lane by lane, and in groups of four."""
+    warp, lanes = ("warp", lane // WARP), ("lane", lane % WARP)
     groups = ("quad", lane % WARP // _QUAD), ("thread", lane % _QUAD)
-    first = ("warp", lane // WARP), ("lane", lane % WARP)
-    return [view("registers", (*first, (name, part))), view("quads", (warp, *groups, (name, part)))]
+    return [view("registers", (warp, lanes, *slots)), view("quads", (warp, *groups, *slots))]
 
 
 def index_bits(instruction: Instruction) -> int:
@@ -268,8 +266,8 @@ def index_bits(instruction: Instruction) -> int:
 
 def _of_metadata(instruction: Instruction) -> Iterator[View]:
     lanes, bits = instruction.lanes, index_bits(instruction)
-    yield from _of_words(lanes, 32 // bits, "index")
     lane, part = np.indices((lanes, 32 // bits)).reshape(2, -1)
+    yield from lane_views(lane, ("index", part))
     low = part * bits
     halves = ("half-word", low // 16), ("field", low // _FIELD_BITS % 4), ("index", low % _FIELD_BITS // bits)
     yield view("words", (("warp", lane // WARP), ("lane", lane % WARP), *halves))
@@ -299,7 +297,8 @@ def _fields(instruction: Instruction) -> View:
 
 
 def _of_scales(instruction: Instruction, operand: str) -> Iterator[View]:
-    yield from _of_words(instruction.lanes, 32 // _BYTE, "byte")
+    held, part = np.indices((instruction.lanes, 32 // _BYTE)).reshape(2, -1)
+    yield from lane_views(held, ("byte", part))
     place = instruction.scales(operand[-1])
     line, thread, byte = (np.zeros(instruction.lanes * 4, np.intp) for _ in range(3))
     for number in place.thread_ids:

@@ -22,11 +22,11 @@ from .repeated_launch import Array, Attempt, RepeatedLaunch
 SCHEDULES = ("program", "earliest", "latest", "random:1", "random:2", "random:3", "random:4")
 _FURTHER = "further schedules"
 _WAITED_FOR = {"wgmma", "tcgen05", "mbarrier"}  # opcodes
-_FIXES = {
+_FIXES = {  # by the kind of what origins find: what says most about the mistake comes first
     "stage": "use the stage that holds this step: check the stage index, the prologue and the order of waits",
     "repeated": "give this instruction tiles of its own: these are those of an earlier execution",
-    "transposed": "add .trans to the ldmatrix, or remove it",
     "registers": "load the fragment's registers in the order of its layout, or give the mma the registers so",
+    "transposed": "add .trans to the ldmatrix, or remove it",
     "ldmatrix row": "let the lanes named give the addresses of the rows named",
     "swizzle": "apply the same swizzle where shared memory is written and where it is read",
     "stride": "use the row stride, with its padding, with which the tile was written",
@@ -35,24 +35,10 @@ _FIXES = {
     "metadata bytes": "keep the order of bytes and halves in a word of metadata",
     "metadata rows": "give each block of rows its own metadata",
     "order": "give every element its place in the fragment's layout",
+    "scattered": "",
     "unused": "check the bounds and strides of the loops and of the tiles of warps and CTAs",
 }
 _WMMA_TRANSPOSED = "load it with the other of .row and .col (row_major and col_major)"
-_RANKS = (  # kinds of origins: what says most about the mistake comes first
-    "stage",
-    "repeated",
-    "registers",
-    "transposed",
-    "ldmatrix row",
-    "swizzle",
-    "stride",
-    "metadata step",
-    "metadata lane",
-    "metadata bytes",
-    "metadata rows",
-    "order",
-    "scattered",
-)
 _AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
 BY_TAGS = "each element was traced from its source by a key beside its data"
 _LINES = 4  # that a warning names
@@ -282,7 +268,8 @@ def origin_causes(launch: RepeatedLaunch, origins: Origins, evidence: str = BY_T
     """Yield what does not fit of the operands, the most significant first, each mistake once, with what
     brings the operand.
     """
-    findings = sorted(origins.findings, key=lambda finding: _rank(finding.kind))
+    ranks = {kind: rank for rank, kind in enumerate(_FIXES)}
+    findings = sorted(origins.findings, key=lambda finding: ranks.get(finding.kind, len(ranks)))
     seen = set[tuple[str, str, str]]()
     for finding in findings:
         tensor = _of_tensor(finding)
@@ -291,10 +278,6 @@ def origin_causes(launch: RepeatedLaunch, origins: Origins, evidence: str = BY_T
         if key not in seen:  # else it is the same mistake at another instruction or in another turn
             seen.add(key)
             yield replace(_of_origin(finding, chain), evidence=evidence)
-
-
-def _rank(kind: str) -> int:
-    return _RANKS.index(kind) if kind in _RANKS else len(_RANKS)
 
 
 def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:

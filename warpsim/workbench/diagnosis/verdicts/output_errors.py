@@ -39,15 +39,6 @@ class OutputError:
         """The place of the first wrong element."""
         return tuple(int(at) for at in np.argwhere(self.wrong)[0])
 
-    @property
-    def largest(self) -> float:
-        """The largest error of a finite element."""
-        given, expected = (x[self.wrong].astype(np.float64) for x in (self.given, self.expected))
-        with np.errstate(invalid="ignore"):
-            errors = np.abs(given - expected)
-        finite = errors[np.isfinite(errors)]
-        return float(finite.max()) if finite.size else float("inf")
-
     def __str__(self) -> str:
         how = f" by more than {self.tolerance:g}" if self.tolerance else ""
         where = f"; {self.pattern}" if self.pattern else ""

@@ -88,11 +88,10 @@ def _other_lanes(words: Words) -> Iterator[PackingFinding]:
             byte = int(np.flatnonzero(words.valid[event, lane])[0])
             held = int(words.byte[event, lane, byte])
             other = np.flatnonzero(used[:, byte] & (words.expected[event, :, byte] == held))
-            assert words.operand.buffer is not None
             where = (
                 f"belongs to lane {int(other[0])}"
                 if other.size
-                else f"is {word_text(words.operand.buffer, held)}"
+                else f"is {word_text(words.operand.source, held)}"
             )
             texts.append(f"the word of {name} in lane {lane} {where}")
         more = f", and {lanes.size - 4} more lanes" if lanes.size > 4 else ""
@@ -162,8 +161,7 @@ def _lines_of(anchored: Anchored | None) -> int | None:
 
 def _extents(anchored: Anchored) -> tuple[int, int]:
     operand = anchored.tiles.operand
-    assert operand.buffer is not None
-    return prod(operand.buffer.shape[:-1]), row_length(operand.buffer, operand.width)
+    return prod(operand.source.shape[:-1]), row_length(operand.source, operand.width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,12 +194,9 @@ def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int, lines:
     advance by says which line they are of, and the advance is the least unit.
     """
     operand = words.operand
-    assert operand.buffer is not None
-    shape = extents_in_bytes(operand.buffer)
+    shape = extents_in_bytes(operand.source)
     at = np.unravel_index(np.maximum(words.first, 0), shape)
-    places = operand.places
-    next_one = (places[1:, :4] == places[:-1, :4]).all(axis=1) & known[1:] & known[:-1]
-    later = np.flatnonzero(next_one) + 1
+    later = np.flatnonzero(operand.later & known[1:] & known[:-1]) + 1
     if not later.size:
         return None
     step = mode(steps[later] - steps[later - 1])

@@ -71,8 +71,7 @@ def shared_words(groups: Sequence[Served], found: Sequence[PackingFinding]) -> I
     """Yield bytes that serve two places; executions of which something is ``found`` already do not count."""
     by_buffer: dict[tuple[str, str], list[Served]] = {}
     for group in groups:
-        assert group.operand.buffer is not None
-        by_buffer.setdefault((group.operand.role, group.operand.buffer.name), []).append(group)
+        by_buffer.setdefault((group.operand.role, group.operand.source.name), []).append(group)
     for alike in by_buffer.values():
         yield from _clashes(alike, found)
 
@@ -131,11 +130,10 @@ def _any_clash(groups: Sequence[Served]) -> bool:
 
 def _one_each(operand: Operand, places: int) -> bool:
     """Return whether a buffer has a byte for each place that is served."""
-    assert operand.buffer is not None
     if operand.role == "e":
-        return operand.buffer.size >= places
+        return operand.source.size >= places
     unused = 2 if operand.instruction.scale_chunks == 2 else 1  # the upper half of a word may be
-    return operand.buffer.size in (places, unused * places)
+    return operand.source.size in (places, unused * places)
 
 
 def _explained(
@@ -312,10 +310,9 @@ def unread_metadata(groups: Sequence[Metadata], found: Sequence[PackingFinding])
         return
     for group in groups:
         operand, needed, read = group.operand, group.needed, group.read.size
-        assert operand.buffer is not None
-        if read >= needed or operand.buffer.size < needed:
+        if read >= needed or operand.source.size < needed:
             continue
-        size, name = operand.buffer.size, operand.buffer.name
+        size, name = operand.source.size, operand.source.name
         message = (
             f"{read} of {size} bytes of {name} are read ({read / size:.1%}), where the elements of A need "
             f"{needed} bytes of metadata: some are used again for elements that are not theirs"

@@ -9,7 +9,7 @@ not know what fills them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,7 @@ from .....sums.execution.pipeline import execute_inputs
 from ...library.mistake import SPELLED, Mistake
 from ...library.setting import Setting
 from ...search.cases import setting_of
-from ...solving.other_causes import bare_mistake, byte_places, named_mistake, other_causes, permutations
-from ...solving.solving import Explanation
+from ...solving.other_causes import bare_mistake, byte_places, other_causes, permutations
 from ..launch_causes import Cause, along, chain_to, traced
 from ..tried_repairs import MatrixHook, Trial
 
@@ -81,19 +80,15 @@ def reverted_mistakes(trial: Trial) -> list[Cause]:
     found = dict[str, dict[int, Mistake]]()
     with trial.budget.search("known mistakes"):
         for chosen in _candidates(settings.executed):
-            bare = {pc: _mistake(each, bare_mistake) for pc, each in chosen.items()}
-            if len(found) <= _LISTED and trial.wrong(RevertedMistake(bare)) == 0:
-                named = {pc: _mistake(each, named_mistake) for pc, each in chosen.items()}
+            if len(found) <= _LISTED and trial.wrong(RevertedMistake(chosen)) == 0:
+                named = {pc: each.named for pc, each in chosen.items()}
                 found[next(iter(named.values())).name] = named
     return [_cause(trial, found)] if found else []
 
 
-Candidate = Mistake | Explanation
-
-
-def _candidates(executed: Mapping[int, Setting]) -> list[dict[int, Candidate]]:
+def _candidates(executed: Mapping[int, Setting]) -> list[dict[int, Mistake]]:
     """Return what can be undone, by the statements that may suffer from it, the most certain first."""
-    found = defaultdict[tuple[int, str], dict[int, Candidate]](dict)
+    found = defaultdict[tuple[int, str], dict[int, Mistake]](dict)
     for pc, setting in executed.items():
         form = setting.instruction
         for mistake in other_causes(setting):
@@ -103,12 +98,8 @@ def _candidates(executed: Mapping[int, Setting]) -> list[dict[int, Candidate]]:
             for mistake in byte_places(setting, name):
                 found[2, mistake.name][pc] = mistake
             for made in permutations(setting, name, _SIMPLE):
-                found[1 if name == "e" else 2, f"{name} {made.atom}"][pc] = made
+                found[1 if name == "e" else 2, f"{name} {made.atom}"][pc] = bare_mistake(made)
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
-
-
-def _mistake(each: Candidate, made: Callable[[Explanation], Mistake]) -> Mistake:
-    return each if isinstance(each, Mistake) else made(each)
 
 
 def _can_be_undone(mistake: Mistake, form: Instruction) -> bool:
