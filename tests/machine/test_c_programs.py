@@ -21,7 +21,7 @@ SLOW = {"recursion", "product_tiled", "interpreter"}  # one lane at a time takes
     [
         pytest.param(run, *how, id="-".join((run.name, *how)))
         for number, run in sample(enumerate(c_kernels.runs()), 3)
-        for how in sample(COMPILED, 2, number // 2)
+        for how in sample(COMPILED, 3, number // 3)
     ],
 )
 def test_a_kernel_leaves_what_it_leaves_on_the_host(run, target, option):

@@ -41,7 +41,7 @@ from warpsim.programs.launch.launching import load_text
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
 
 _TOGETHER = 24  # operations in one function
-_EACH = usual(2, 6)  # forms of an opcode that are tried
+_EACH = usual(1, 6)  # forms of an opcode that are tried
 _WITHOUT = {"cos", "sin", "lg2", "ex2", "tanh", "rsqrt"}  # approximations, which NumPy computes
 _UNTRACED = {"rcp", "sqrt", "div", "vabsdiff4"}  # some of their forms
 

@@ -12,6 +12,7 @@ from warpsim.observe.algebra.keys import finite_fields as fields
 from warpsim.observe.algebra.keys import key_bits
 from warpsim.observe.algebra.keys.constant_keys import LOG2E, ConstantKeys, integer_keys
 from warpsim.observe.algebra.keys.finite_fields import Keys, P, Q
+from warpsim.observe.algebra.keys.key_index import KeyIndex
 
 A, B, C = (fields.random_keys(1, name, np.arange(500)) for name in "abc")
 
@@ -175,3 +176,11 @@ def test_logic_of_equal_and_opposite_bits() -> None:
     assert (key_bits.conjunction(bits, key_bits.complement(bits)) == 0).all()
     assert not key_bits.chosen_by_table(key_bits.TABLES["xor"], [bits, bits]).any()
     assert (key_bits.chosen_by_table(key_bits.TABLES["or"], [bits, bits]) == bits).all()
+
+
+def test_keys_are_found_in_the_first_array_that_has_them() -> None:
+    arrays = [np.zeros((0, 2)), np.array([3, 5]), np.zeros(0), np.array([[7, 3], [9, 7]])]
+    index = KeyIndex([array.astype(np.uint64) for array in arrays])
+    assert [index.find(key) for key in (3, 5, 7, 9)] == [(1, (0,)), (1, (1,)), (3, (0, 0)), (3, (1, 0))]
+    assert [index.find(key) for key in (0, 4, 10)] == [None, None, None]
+    assert KeyIndex([]).find(3) is None

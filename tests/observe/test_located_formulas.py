@@ -84,7 +84,7 @@ def _where(found: Located, part: str) -> str:
 
 
 @compiled
-@each_of(sample(MISTAKES, 3), parts=2)
+@each_of(sample(MISTAKES, 5), parts=2)
 def test_mistakes_are_located(mistake: Mistake) -> None:
     answer = answer_of(launch_of(mistake.entry, mistake), LAUNCHES[mistake.entry].reference)
     assert answer.equivalence.answer == "other"

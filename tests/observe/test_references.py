@@ -51,6 +51,10 @@ SAME: list[tuple[Callable[..., Any], Callable[..., Any]]] = [  # of a (4, 8), b 
     (lambda a, b, c: np.abs(c), lambda a, b, c: np.maximum(c, -c)),
     (lambda a, b, c: c.mean(axis=1), lambda a, b, c: np.sum(c, 1) / 6),
     (lambda a, b, c: np.var(c, 0), lambda a, b, c: (c * c).mean(0) - c.mean(0) ** 2),
+    (lambda a, b, c: np.var(c, 0, ddof=1), lambda a, b, c: ((c - c.mean(0)) ** 2).sum(0) / 3),
+    (lambda a, b, c: np.add.reduce(c), lambda a, b, c: c.sum(0)),
+    (lambda a, b, c: np.split(c, 2)[1], lambda a, b, c: c[2:]),
+    (lambda a, b, c: np.prod(c[:, :3], 1), lambda a, b, c: c[:, 0] * c[:, 1] * c[:, 2]),
     (lambda a, b, c: np.log2(np.abs(c)), lambda a, b, c: np.log(np.abs(c)) / np.log(2)),
     (lambda a, b, c: 1 / np.sqrt(np.abs(c)), lambda a, b, c: np.abs(c) ** -0.5),
     (lambda a, b, c: np.cumsum(c, 1)[:, -1], lambda a, b, c: c.sum(1)),
@@ -88,8 +92,25 @@ def test_close_decisions_are_in_doubt() -> None:
     b = Shadow(trace, fields.random_keys(1, "b", np.arange(2)), a.values * [1 + 1e-5, 2])
     found = np.maximum(a, b) @ np.ones(2)
     assert np.maximum(a, b).doubt.any()
-    assert found.doubt.any()
     assert found.doubt.all()
+
+
+def test_doubt_goes_where_elements_go() -> None:
+    trace = trace_of(KeyReader(1))
+    a = shadow(trace, "a", 2)
+    b = Shadow(trace, fields.random_keys(1, "b", np.arange(2)), a.values * [1 + 1e-5, 2])
+    chosen = np.maximum(a, b)
+    first, second = np.split(np.concatenate([chosen, a]), 2)
+    assert (first.doubt.tolist(), second.doubt.any()) == ([True, False], False)
+    assert np.prod(chosen).doubt
+    assert np.cumsum(chosen[::-1]).doubt.tolist() == [False, True]
+
+
+def test_an_average_has_no_weights() -> None:
+    a = shadow(trace_of(KeyReader(1)), "a", 4)
+    assert np.average(a).shape == ()
+    with pytest.raises(ReferenceError, match="has no weights here"):
+        np.average(a, weights=np.arange(4.0))
 
 
 def test_decisions_by_rounding_are_undecided() -> None:

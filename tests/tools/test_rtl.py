@@ -20,7 +20,9 @@ from tools.rtl.directed import cases
 from tools.rtl.events import Event
 from tools.rtl.faults import FAULTS, Fault
 from tools.rtl.model import steps_of
+from tools.rtl.plain import wrong_clocks
 from tools.rtl.report import Result
+from tools.rtl.scoreboard import build, verdict
 from tools.rtl.simulation import FILES, HDL, faulty_text, missing, simulate, sources
 from tools.rtl.stimulus import DotProduct, beats, from_vectors
 
@@ -290,3 +292,31 @@ def test_yosys_synthesizes_it_with_one_register_of_state() -> None:
     hierarchy = finished.stdout[finished.stdout.rindex("=== design hierarchy ===") :]
     assert "$dff                            1\n" in hierarchy
     assert "latch" not in hierarchy
+
+
+# --- without cocotb --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not shutil.which("iverilog"), reason="iverilog is not on the path")
+def test_plain_vectors_catch_faults_under_icarus(tmp_path: Path) -> None:
+    unit = UNITS[1]
+    names = ("no exponent floor", "F is one less", "negative underflow is -0")
+    faults = [fault for fault in FAULTS if fault.name in names]
+    clocks, (sound, *wrong) = wrong_clocks(unit, faults, tmp_path, "icarus")
+    assert (clocks, sound, len(wrong)) == (1342, 0, 3)
+    assert all(0 < count < clocks // 2 for count in wrong)
+
+
+@pytest.mark.skipif(not shutil.which("verilator"), reason="verilator is not on the path")
+def test_the_written_scoreboard_shows_and_names_faults(tmp_path: Path) -> None:
+    names = {
+        "zeros count in the maximum": ("top0", "zeros counted in the alignment"),
+        "F is one less": ("kept0[8]", "-1 fraction bits: alignment keeps 23 fraction bits"),
+        "rounding is the other one": ("d1", "results rounded toward zero"),
+    }
+    faults = [fault for fault in FAULTS if fault.name in names]
+    build(UNITS[1], faults, tmp_path)
+    assert verdict(tmp_path, 0, 20) == (0, "", "")
+    found = {fault.name: verdict(tmp_path, number, 40) for number, fault in enumerate(faults, 1)}
+    assert all(each.wrong for each in found.values())
+    assert {name: each[1:] for name, each in found.items()} == names

@@ -58,7 +58,9 @@ class Machine(NamedTuple):
         """Whether an empty program can be built and run."""
         names = (self.compiler[0], *self.runs)
         with tempfile.TemporaryDirectory() as folder:
-            return all(map(shutil.which, names)) and self.build("int main(void) { return 0; }", Path(folder))
+            return all(map(shutil.which, names)) and self.build(
+                "int main(void) { return 0; }\n", Path(folder)
+            )
 
     def build(self, source: str, folder: Path) -> bool:
         """Compile a source to the program ``model``; return whether that succeeds."""

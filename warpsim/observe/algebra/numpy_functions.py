@@ -236,11 +236,12 @@ def _along(name: str, reduction: Callable[[Trace, Shadow], Shadow]) -> Callable[
         axes = [int(each) % a.ndim for each in given]
         kept = [place for place in range(a.ndim) if place not in axes]
         rows = a.moved(np.transpose, (*kept, *axes))
-        found = reduction(t, rows.moved(np.reshape, (*rows.shape[: len(kept)], -1)))
+        rows = rows.moved(np.reshape, (*rows.shape[: len(kept)], -1))
+        found = reduction(t, rows)
         if keepdims:
             shape = [1 if place in axes else size for place, size in enumerate(a.shape)]
             found = found.moved(np.reshape, shape)
-        return t.note(name, found, a) if name else found
+        return t.note(name, found, rows) if name else found
 
     return reduced
 
@@ -308,7 +309,7 @@ def _cumsum(t: Trace, a: Any, axis: Any = None, **more: Any) -> Shadow:
         np.moveaxis(a.keys, axis, 0).shape
     )
     doubt = np.logical_or.accumulate(a.doubt, axis)
-    return t.note("sum", Shadow(t, np.moveaxis(keys, 0, axis), a.values.cumsum(axis), doubt), a)
+    return t.note("sum", Shadow(t, np.moveaxis(keys, 0, axis), a.values.cumsum(axis), doubt))
 
 
 _REDUCED: dict[str, Callable[..., Shadow]] = {

@@ -51,7 +51,9 @@ class Line(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """One operation of the reference: ``name`` as in provenance.Step, with its result and operands."""
+    """One operation of the reference: ``name`` as in provenance.Step, with its result and operands; what is
+    reduced along axes has these as its last axis.
+    """
 
     name: str
     result: Shadow

@@ -118,6 +118,8 @@ def _of_numbers(rule: Rule, form: Product) -> Iterator[Rewrite]:
         output = replace(step.output, precision=precision)
         cost = 2.5 + abs(precision - step.output.precision) / 128
         yield other("precision", "bits", precision, cost, output=output)
+    if step.output.nearest:
+        yield other("rounding", "mode", "cut", 2.0, output=replace(step.output, nearest=False))
 
 
 def _of_products(form: Product) -> Iterator[Rewrite]:

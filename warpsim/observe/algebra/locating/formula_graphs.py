@@ -13,13 +13,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..keys.constant_keys import LOG2E, dyadic
-from ..keys.finite_fields import NONE, Keys, P, Q, exp2, hashed, inv, mul, total
+from ..keys.finite_fields import NONE, Keys, P, Q, exp2, hashed, inv, mul
 from ..keys.key_index import Index, KeyIndex
 from ..provenance import Product, Provenance, Step, Stores
 from ..rules.rule_calls import function_keys
@@ -292,7 +291,9 @@ class ReferenceGraph(Graph):
             pairs = zip(rows.tolist(), columns.tolist(), strict=True)
             return Value("@", (), tuple((x, y) for x, y in pairs if x and y), number=name.number)
         if operation.name == "sum":
-            return Value("sum", self._summed(operation, index), number=name.number)
+            flat = int(np.ravel_multi_index(index, operation.result.shape)) if index else 0
+            rows = [each.keys.reshape(operation.result.size, -1)[flat].tolist() for each in given]
+            return Value("sum", tuple(*rows), number=name.number)
         if operation.name in ("max", "min") and len(given) == 1:
             return None
         operands = tuple(int(np.broadcast_to(each.keys, operation.result.shape)[index]) for each in given)
@@ -309,33 +310,14 @@ class ReferenceGraph(Graph):
                 return root if exponent > 0 else Value("rcp", inner, number=name.number)
         return Value(operation.name, operands, number=name.number)
 
-    @staticmethod
-    def _summed(operation: Operation, index: Index) -> tuple[int, ...]:
-        """Return the keys that a sum along axes adds; the axes are those that give its result."""
-        a, result = operation.operands[0], operation.result
-        for count in range(1, a.ndim + 1):
-            for axes in combinations(range(a.ndim), count):
-                kept = [place for place in range(a.ndim) if place not in axes]
-                rows = np.transpose(a.keys, (*kept, *axes)).reshape(*(a.shape[place] for place in kept), -1)
-                if (
-                    rows[..., 0].size == result.size
-                    and (total(rows, -1).reshape(-1) == result.keys.reshape(-1)).all()
-                ):
-                    flat = int(np.ravel_multi_index(index, result.shape)) if index else 0
-                    return tuple(rows.reshape(result.size, -1)[flat].tolist())
-        return ()
-
     def choices(self, chosen: int, other: int) -> Iterator[str]:
         """Yield the names, max or min, of operations that have chosen one of two keys."""
         for operation in self.operations:
             if operation.name in ("max", "min"):
                 picked = operation.result.keys == _U(chosen)
                 others = [each.keys == _U(other) for each in operation.operands]
-                if len(others) == 1:  # along axes
-                    found = picked.any() and others[0].any()
-                else:
-                    found = any((picked & each).any() for each in others)
-                if found:
+                along = len(others) == 1  # an axis
+                if picked.any() and any((each if along else picked & each).any() for each in others):
                     yield operation.name
 
     def alternatives(self, chosen: int) -> Iterator[int]:
