@@ -215,7 +215,7 @@ def _explanation_document(explanation: Cause) -> Document:
             "advice": mistake.advice,
             "also": list(mistake.also),
             "operands": list(mistake.operands),
-            "records": [{"kind": kind} | facts for kind, facts in mistake.records],
+            "records": [{"kind": kind, **facts} for kind, facts in mistake.records],
         }
         for mistake in explanation.mistakes
     ]
