@@ -178,7 +178,7 @@ def test_tiles_that_begin_in_a_pattern(code: int, settings: dict[str, int], warn
 )
 @pytest.mark.parametrize("kind", ["f16", "i8"])
 def test_every_layout(kind: str, form: dict[str, Any], fields: dict[str, int]) -> None:
-    for schedule in sample(SCHEDULES, 2, kind == "i8"):
+    for schedule in sample(SCHEDULES, 3, kind == "i8"):
         Product(mnemonic(kind, **form), **fields).check(schedule=schedule)
 
 

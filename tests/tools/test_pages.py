@@ -14,7 +14,7 @@ import pytest
 
 from tests.helpers.command_runner import CliRunner
 from tests.test_imports import ORDER
-from tools.pages import ROOT, changes, pages, rewritten
+from tools.pages import PARTS, ROOT, changes, commands, pages, part_of, rewritten
 from warpsim.show.cli import cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,6 +50,17 @@ def test_the_python_examples_run_in_order(page: str, tmp_path: Path, monkeypatch
     names: dict[str, object] = {}
     for block in blocks(page, "python"):
         exec(compile(block, page, "exec"), names)
+
+
+def test_parts_have_each_page_and_about_as_many_commands() -> None:
+    """A commit chooses a part by its text; the README is in all of them."""
+    found = {tuple(part_of(f"commit {number}", list(pages()))) for number in range(40)}
+    assert len(found) == PARTS
+    assert all(part[0] == ROOT / "README.md" for part in found)
+    rest = [page for part in found for page in part[1:]]
+    assert sorted(rest) == sorted(page for page in pages() if page != ROOT / "README.md")
+    counts = [sum(commands(page.read_text(encoding="utf-8")) for page in part) for part in found]
+    assert max(counts) < 2 * min(counts)
 
 
 @every_page

@@ -162,7 +162,7 @@ for form, (opcode, words, _) in FORMS.items():
 def test_as_python_computes(group: tuple[str, tuple[str, ...]]) -> None:
     for name in GROUPS[group]:
         opcode, words, operation = FORMS[name]
-        lanes = lanes_of(operation, name, usual(40, 120) if opcode in ("setp", "set") else usual(250, 600))
+        lanes = lanes_of(operation, name, usual(25, 120) if opcode in ("setp", "set") else usual(150, 600))
         check_operation(operation, _REFERENCES[opcode](words), lanes)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import nasty
-from tests.helpers.families import usual
+from tests.helpers.families import sample, usual
 from warpsim.base.environment import default_environment, is_default
 from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.instruction import Instruction
@@ -168,7 +168,7 @@ def digest() -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("setting", [{"NUMBA_CPU_NAME": "generic"}, {"NUMBA_DISABLE_JIT": "1"}])
+@pytest.mark.parametrize("setting", sample([{"NUMBA_CPU_NAME": "generic"}, {"NUMBA_DISABLE_JIT": "1"}], 2, 1))
 def test_a_cpu_that_does_not_fuse_has_the_same_codes(setting: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", GENERIC],

@@ -76,7 +76,7 @@ def made(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @needs_cc
-@pytest.mark.parametrize("form", sample(FORMS, 2), ids=nasty.name)
+@pytest.mark.parametrize("form", sample(FORMS, 4), ids=nasty.name)
 def test_the_cases_of_a_model_are_right(form: Instruction, tmp_path: Path) -> None:
     written(form, tmp_path)
     compiler = COMPILERS[len(str(form)) % len(COMPILERS)]
