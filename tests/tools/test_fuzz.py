@@ -42,6 +42,12 @@ def test_what_was_found_stays_mended(case: Case, story: str) -> None:
     assert not verdict.problem, f"{story}: {verdict.said}"
 
 
+def test_a_command_may_lose_its_last_word() -> None:
+    case = Case(command=("demo",), files={}, stdin=b"")
+    found = {mutated(case, case, Random(number)).command for number in range(400, 800)}
+    assert () in found
+
+
 def test_some_changes_of_some_inputs() -> None:
     """The whole of it: python -m tools.fuzz, for a quarter of an hour, with the day as its seed."""
     known = list(seeds())

@@ -146,7 +146,8 @@ def mutated(case: Case, other: Case, rng: Random) -> Case:
 def _words(words: tuple[str, ...], others: tuple[str, ...], rng: Random) -> tuple[str, ...]:
     """Return a command line with one word changed; the verb mostly stays."""
     found = list(words)
-    place = rng.randrange(1 if rng.random() < 0.95 else 0, len(found) + 1)
+    least = min(rng.random() < 0.95, len(found))  # of no words there is no other
+    place = rng.randrange(least, len(found) + 1)
     choice = rng.randrange(5)
     if choice == 0 and place < len(found):
         del found[place]
