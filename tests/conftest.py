@@ -1,7 +1,4 @@
-"""Tests of sums are of compiled kernels, however little they compute; those of NumPy's way say so.
-
-Elsewhere products are computed as for users: the first, small ones by NumPy. Checks of accesses use their
-compiled loops everywhere.
+"""Tests are of compiled kernels, however little they compute; those of NumPy's way say so.
 
 Garbage is not looked for while tests are collected, and never among what was collected: tens of thousands of
 tests and the tables of all modules stay until the end.
@@ -25,7 +22,7 @@ import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported
 
-from tests.helpers.compilation import loops_at_once
+from tests.helpers.compilation import done_by_kernels, loops_at_once
 from tests.helpers.families import usual
 
 
@@ -58,9 +55,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def checks_by_loops() -> Iterator[None]:
-    """No check of an access is left to NumPy, in this process."""
-    with loops_at_once():
+def kernels_at_once() -> Iterator[None]:
+    """No instruction's first work is left to NumPy, in this process, and no check of an access."""
+    with done_by_kernels(), loops_at_once():
         yield
 
 
