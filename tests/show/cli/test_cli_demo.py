@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from warpsim.show.cli import main
 ROOT = Path(__file__).parents[3]
 WRITTEN = {"a.npy", "b.npy", "d.npy", "launch.html", "launch.npz", "launch.txt"}
 KERNEL = {"wrong_swizzle.cu", "wrong_swizzle.ptx"}
+BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+INCLUDED = BUILD["targets"]["wheel"]["force-include"]
 
 
 def exit_code(*arguments: object) -> object:
@@ -60,13 +63,13 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_wheel_has_the_kernel(tmp_path: Path) -> None:
-    """As hatch builds it: an archive without traces, which is run as it is."""
+    """As hatch builds it, by the table of pyproject.toml: an archive without traces, run as it is."""
     wheel = tmp_path / "warpsim.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for path in (ROOT / "warpsim").rglob("*.py"):
             archive.write(path, path.relative_to(ROOT))
-        for name in KERNEL:
-            archive.write(ROOT / "traces" / "mistakes" / name, f"warpsim/show/demo/{name}")
+        for source, place in INCLUDED.items():
+            archive.write(ROOT / source, place)
     code = "import warpsim.show.cli.demo as d, pathlib; print(d._filled(pathlib.Path('made')))"
     done = subprocess.run(
         [sys.executable, "-c", code],

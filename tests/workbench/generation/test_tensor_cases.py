@@ -161,3 +161,12 @@ def test_words_that_are_not_of_the_form(tmp_path: Path) -> None:
     arguments = {**vectors.registers, **vectors.descriptors, "shared": vectors.shared}
     with pytest.raises(OperandError, match="has no immediate selector"):
         warpsim.make_vectors(form, **arguments, selector=1)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_vectors_have_a_coverage(name: str) -> None:
+    """Their descriptors are not those of wgmma; a bin that a case hits is one that the form has."""
+    form = decoded(name)
+    found = warpsim.coverage(warpsim.generate_vectors(form, count=4, kind="random", seed=5))
+    assert any(hits.cases for hits in found.hits.values())
+    assert not [title for title in found.hits if "swizzle" in title]

@@ -229,7 +229,7 @@ def _settings(
             for value in legal_fields(instruction):
                 yield f"metadata: chunk {chunk}, field {value:#06b}", (fields[..., chunk] == value).any(-1)
         yield "metadata: rows of different patterns", (fields != fields[:, :1]).any((1, 2))
-    for side in "ab":
+    for side in "ab" if instruction.descriptor is None else "":  # of tcgen05 no bin asks for a swizzle
         words = part.arguments.get(f"{side}_desc")
         if words is not None:
             swizzles = np.array([Descriptor.decode(int(word)).swizzle for word in words])
